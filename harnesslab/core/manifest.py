@@ -1,0 +1,333 @@
+"""The manifest: a content-addressed document that names every condition of a rollout.
+
+A condition is either `Known`, with where the value came from, or `Unknown`, with the reason. `FIELDS` is the
+explicit list of conditions; those marked `identity` make up the measurement identity. Two unknowns are never
+equal: they are *not shown equal*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from harnesslab.core.canonical import JSON, Digest, canonical_bytes, digest
+from harnesslab.core.errors import InvalidValue
+
+SCHEMA = "harnesslab.manifest/1"
+
+
+class Provenance(StrEnum):
+    """Where a value came from."""
+
+    SERVER = "server-reported"
+    CONFIGURED = "configured"
+    PROBED = "probed"
+    IMPORTED = "imported"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A condition's value and where it came from."""
+
+    value: JSON
+    provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A condition that nobody recorded, and why."""
+
+    reason: str
+
+
+Condition: TypeAlias = Known | Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One condition a manifest can state."""
+
+    section: str
+    key: str
+    title: str
+    help: str
+    identity: bool = False
+    """Whether it is part of the measurement identity of an experiment."""
+
+    @property
+    def name(self) -> str:
+        """The dotted name, such as `sampling.temperature`."""
+        return f"{self.section}.{self.key}"
+
+
+def _section(section: str, *rows: tuple[str, str, str, bool]) -> list[Field]:
+    return [Field(section, key, title, text, identity) for key, title, text, identity in rows]
+
+
+FIELDS: tuple[Field, ...] = (
+    *_section(
+        "harness",
+        ("name", "Harness", "Name of the program around the model.", False),
+        ("revision", "Revision", "Commit or version of the harness; a candidate may change it.", False),
+        ("files_digest", "Files digest", "Digest over the harness's files.", False),
+        ("protocol", "Policy protocol", "Version of the protocol between harness and worker.", True),
+        ("mechanisms", "Mechanisms", "Named rules of the harness that were active.", False),
+    ),
+    *_section(
+        "panel",
+        ("name", "Panel", "The set of cases.", True),
+        ("revision", "Panel revision", "Revision or digest of the set.", True),
+        ("order", "Case order", "Order in which cases ran.", False),
+        ("case", "Case", "Stable id of the case.", False),
+        ("case_digest", "Case digest", "Digest of the case's content.", False),
+    ),
+    *_section(
+        "budgets",
+        ("steps", "Step budget", "Most steps an episode may take.", True),
+        ("wall", "Time budget", "Most seconds an episode may take.", True),
+        ("context", "Context budget", "Most tokens of context.", True),
+        ("reasoning", "Reasoning budget", "Most reasoning tokens a call.", True),
+        ("output", "Output budget", "Most output tokens a call.", True),
+        ("cost", "Cost budget", "Most money an episode may cost.", True),
+    ),
+    *_section(
+        "model",
+        ("name", "Model", "Name the model was asked for by.", True),
+        ("provider", "Provider", "Who served it.", True),
+        ("revision", "Weights revision", "Revision of the weights.", True),
+        ("weights_digest", "Weights digest", "Digest of the weights.", True),
+        ("tokenizer", "Tokenizer", "Revision or digest of the tokenizer.", True),
+        ("chat_template", "Chat template", "Revision or digest of the chat template.", True),
+        ("adapters", "Adapters", "Adapters loaded over the weights.", True),
+    ),
+    *_section(
+        "engine",
+        ("name", "Engine", "The model server.", True),
+        ("version", "Engine version", "Its version.", True),
+        ("attention_backend", "Attention backend", "Attention implementation.", True),
+        ("kernels", "Kernels", "Other kernel choices.", True),
+        ("deterministic", "Deterministic mode", "Whether batch-invariant kernels were on.", True),
+        ("storage_precision", "Storage precision", "Precision the weights are stored in.", True),
+        ("compute_precision", "Compute precision", "Precision of arithmetic.", True),
+        ("kv_cache_precision", "KV-cache precision", "Precision of the key-value cache.", True),
+        ("state_precision", "State precision", "Precision of recurrent state.", True),
+        ("quantisation", "Quantisation", "Quantisation method.", True),
+        ("parallelism", "Parallelism", "Tensor, pipeline and data parallelism.", True),
+        ("max_running_requests", "Max running requests", "Ceiling of concurrent requests.", True),
+        ("prefix_cache", "Prefix cache", "Whether prompt prefixes were cached.", True),
+        ("speculative", "Speculative decoding", "Draft model or method.", True),
+        ("compile", "Compilation", "Compiled graphs and CUDA graphs.", True),
+        ("launch_arguments", "Launch arguments", "The server's arguments as given.", True),
+    ),
+    *_section(
+        "hardware",
+        ("accelerators", "Accelerators", "Accelerator models and count.", True),
+        ("driver", "Driver", "Driver and runtime versions.", True),
+        ("cpu", "CPU", "Processor model.", False),
+        ("instruction_set", "Instruction set", "Vector extensions in use.", False),
+    ),
+    *_section(
+        "sampling",
+        ("temperature", "Temperature", "Sampling temperature.", True),
+        ("top_p", "Top-p", "Nucleus sampling bound.", True),
+        ("top_k", "Top-k", "Number of candidates sampled from.", True),
+        ("max_tokens", "Max tokens", "Output limit of one call.", True),
+        ("stop", "Stop rules", "Stop sequences.", True),
+        ("reasoning_effort", "Reasoning effort", "Declared effort level.", True),
+        ("other", "Other settings", "Remaining request settings.", True),
+    ),
+    *_section(
+        "seeds",
+        ("generator", "Generator", "How seeds are derived.", True),
+        ("root", "Root seed", "The seed all streams derive from.", True),
+        ("policy", "Policy", "One seed per rollout or per call.", True),
+        ("seed", "Seed", "Seed sent with this rollout's requests.", False),
+        ("honoured", "Honoured", "Whether the engine was shown to honour it.", True),
+    ),
+    *_section(
+        "environment",
+        ("image", "Image", "Digest of the container image.", True),
+        ("pins", "Pins", "Sources of nondeterminism held fixed.", True),
+        ("network", "Network", "What could be reached.", True),
+        ("platform", "Platform", "Operating system and working folder.", False),
+    ),
+    *_section(
+        "tools",
+        ("schemas", "Tool schemas", "Digest of the schemas offered.", False),
+        ("side_effects", "Side effects", "Read-only, sandboxed or external, per tool.", False),
+    ),
+    *_section("retrieval", ("snapshots", "Snapshots", "Revisions of the indexes queried.", True)),
+    *_section(
+        "processing",
+        ("preprocessing", "Preprocessing", "Rules applied to the input.", False),
+        ("observation", "Observation rules", "Rules applied to tool results before the model sees them.", False),
+    ),
+    *_section(
+        "evaluator",
+        ("name", "Evaluator", "What gave the verdict.", True),
+        ("revision", "Evaluator revision", "Its revision or digest.", True),
+        ("repeatability", "Repeatability", "How often it repeats its own verdict.", False),
+    ),
+    *_section(
+        "serving",
+        ("mode", "Serving mode", "Alone, shared or batch.", True),
+        ("concurrency", "Declared concurrency", "Rollouts run at once.", True),
+        ("load", "Observed load", "Requests seen running at the same time.", False),
+    ),
+)
+BY_NAME: dict[str, Field] = {field.name: field for field in FIELDS}
+SECTIONS: tuple[str, ...] = tuple(dict.fromkeys(field.section for field in FIELDS))
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The conditions of one rollout by dotted name; every field of `FIELDS` has one."""
+
+    conditions: Mapping[str, Condition]
+
+    @classmethod
+    def of(
+        cls,
+        values: Mapping[str, JSON],
+        *,
+        unknown: str,
+        provenance: Provenance = Provenance.IMPORTED,
+        reasons: Mapping[str, str] | None = None,
+    ) -> Manifest:
+        """Make a manifest from what is known; all else is unknown, with `reasons[name]` or else `unknown`.
+
+        A value of None counts as not stated. Raises `InvalidValue` for a name that is not a field.
+        """
+        known = {name: Known(value, provenance) for name, value in values.items() if value is not None}
+        return cls.from_conditions(known, unknown=unknown, reasons=reasons)
+
+    @classmethod
+    def from_conditions(
+        cls,
+        known: Mapping[str, Condition],
+        *,
+        unknown: str,
+        reasons: Mapping[str, str] | None = None,
+    ) -> Manifest:
+        """Make a manifest from conditions that may differ in provenance; see `of`."""
+        why = reasons or {}
+        for name in (*known, *why):
+            if name not in BY_NAME:
+                raise InvalidValue("not a manifest field", where=name)
+        return cls({field.name: known.get(field.name, Unknown(why.get(field.name, unknown))) for field in FIELDS})
+
+    def __getitem__(self, name: str) -> Condition:
+        return self.conditions[name]
+
+    def value(self, name: str) -> JSON:
+        """Return a condition's value, or None where it is unknown."""
+        condition = self.conditions[name]
+        return condition.value if isinstance(condition, Known) else None
+
+    def to_json(self) -> dict[str, JSON]:
+        """Return the document whose canonical bytes have the manifest's digest."""
+        sections: dict[str, dict[str, JSON]] = {section: {} for section in SECTIONS}
+        for field in FIELDS:
+            sections[field.section][field.key] = _condition_json(self.conditions[field.name])
+        return {"schema": SCHEMA, **sections}
+
+    @classmethod
+    def from_json(cls, document: JSON) -> Manifest:
+        """Read a document that `to_json` wrote; raises `InvalidValue` naming what is wrong."""
+        if not isinstance(document, Mapping) or document.get("schema") != SCHEMA:
+            raise InvalidValue(f"not a manifest: no schema {SCHEMA}")
+        known: dict[str, Condition] = {}
+        for field in FIELDS:
+            section = document.get(field.section)
+            raw = section.get(field.key) if isinstance(section, Mapping) else None
+            known[field.name] = _condition_from(raw, field.name)
+        return cls(known)
+
+    def canonical(self) -> bytes:
+        """Return the canonical bytes, as exported."""
+        return canonical_bytes(self.to_json())
+
+    @property
+    def digest(self) -> Digest:
+        """SHA-256 of the canonical bytes."""
+        return digest(self.to_json())
+
+    @property
+    def completeness(self) -> tuple[int, int]:
+        """(known conditions, all conditions)."""
+        return sum(isinstance(item, Known) for item in self.conditions.values()), len(FIELDS)
+
+    @property
+    def identity(self) -> Digest:
+        """Digest of the measurement identity; equal digests with unknowns inside don't show equality."""
+        parts = {field.name: _condition_json(self.conditions[field.name]) for field in FIELDS if field.identity}
+        return digest({"schema": "harnesslab.identity/1", **parts})
+
+    def unknowns(self) -> Iterator[tuple[Field, Unknown]]:
+        """Yield the gaps in field order."""
+        for field in FIELDS:
+            condition = self.conditions[field.name]
+            if isinstance(condition, Unknown):
+                yield field, condition
+
+
+class Difference(StrEnum):
+    """How one condition compares between two manifests."""
+
+    EQUAL = "equal"
+    DIFFERENT = "different"
+    NOT_SHOWN = "not shown equal"
+    """At least one side is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionPair:
+    """One condition of two manifests side by side."""
+
+    field: Field
+    a: Condition
+    b: Condition
+    difference: Difference
+
+
+def compare(a: Manifest, b: Manifest) -> list[ConditionPair]:
+    """Compare two manifests condition by condition, in field order."""
+    return [
+        ConditionPair(field, a[field.name], b[field.name], _difference(a[field.name], b[field.name]))
+        for field in FIELDS
+    ]
+
+
+def declared_differences(a: Manifest, b: Manifest) -> list[ConditionPair]:
+    """Return the conditions known on both sides and different."""
+    return [pair for pair in compare(a, b) if pair.difference is Difference.DIFFERENT]
+
+
+def _difference(a: Condition, b: Condition) -> Difference:
+    if isinstance(a, Unknown) or isinstance(b, Unknown):
+        return Difference.NOT_SHOWN
+    return Difference.EQUAL if canonical_bytes(a.value) == canonical_bytes(b.value) else Difference.DIFFERENT
+
+
+def _condition_json(condition: Condition) -> dict[str, JSON]:
+    match condition:
+        case Known(value, provenance):
+            return {"value": value, "from": provenance.value}
+        case Unknown(reason):
+            return {"unknown": reason}
+
+
+def _condition_from(raw: JSON, name: str) -> Condition:
+    match raw:
+        case {"value": value, "from": str(provenance)}:
+            try:
+                return Known(value, Provenance(provenance))
+            except ValueError:
+                raise InvalidValue(f"unknown provenance {provenance!r}", where=name) from None
+        case {"unknown": str(reason)}:
+            return Unknown(reason)
+        case None:
+            return Unknown("not stated by the manifest")
+    raise InvalidValue("neither a value with its provenance nor an unknown with its reason", where=name)

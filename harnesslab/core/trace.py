@@ -1,0 +1,165 @@
+"""The ordered record of a rollout: events, and the payload table that holds each message once.
+
+An agent sends its whole transcript again at every step. A trace keeps each message, and each set of tool
+schemas, once, at a position in order of first use; a model call's `Window` says how its message list differs
+from the previous call of the same agent. Everything here is linear in what is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+
+from harnesslab.core.canonical import JSON, canonical_bytes, sha256
+from harnesslab.core.errors import InvalidValue
+from harnesslab.core.events import AnyEvent, ModelCall, RolloutEnded, Window
+
+E = TypeVar("E", bound=AnyEvent)
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One rollout's events with the payloads they name by position.
+
+    `digests[i]` is the SHA-256 of the canonical bytes of `payloads[i]`.
+    """
+
+    events: Sequence[AnyEvent]
+    payloads: Sequence[JSON]
+    digests: Sequence[bytes]
+
+    @property
+    def steps(self) -> int:
+        """Number of agent turns: distinct steps in which anything but the harness's own record happened."""
+        return len({event.step for event in self.events if isinstance(event, ModelCall)}) or len(
+            {event.step for event in self.events}
+        )
+
+
+class Windows:
+    """Follows the message lists of a trace's model calls, one list per agent."""
+
+    def __init__(self) -> None:
+        self._lists: dict[str, list[int]] = {}
+
+    def open(self, event: ModelCall) -> list[int]:
+        """Apply the event's window and return the agent's message list as positions; a later call changes it."""
+        positions = self._lists.setdefault(event.agent, [])
+        if event.input.keep > len(positions):
+            raise InvalidValue(f"a model call keeps {event.input.keep} messages of {len(positions)}")
+        del positions[event.input.keep :]
+        positions.extend(event.input.add)
+        return positions
+
+    def state(self) -> dict[str, list[int]]:
+        """Return a copy of every agent's current list."""
+        return {agent: list(positions) for agent, positions in self._lists.items()}
+
+    @classmethod
+    def at(cls, state: dict[str, list[int]]) -> Windows:
+        """Continue from a state that `state()` returned."""
+        windows = cls()
+        windows._lists = {agent: list(positions) for agent, positions in state.items()}
+        return windows
+
+
+def model_inputs(trace: Trace) -> Iterator[tuple[int, ModelCall, list[int]]]:
+    """Yield (event position, model call, its messages as payload positions); the list is reused."""
+    windows = Windows()
+    for index, event in enumerate(trace.events):
+        if isinstance(event, ModelCall):
+            yield index, event, windows.open(event)
+
+
+def messages_at(trace: Trace, index: int) -> list[JSON]:
+    """Return the messages of the model call at event position `index`."""
+    for position, _, messages in model_inputs(trace):
+        if position == index:
+            return [trace.payloads[item] for item in messages]
+    raise InvalidValue(f"event {index} is not a model call")
+
+
+@dataclass(slots=True)
+class TraceBuilder:
+    """Puts a trace together in order; the only way to make one."""
+
+    events: list[AnyEvent] = field(default_factory=list)
+    payloads: list[JSON] = field(default_factory=list)
+    digests: list[bytes] = field(default_factory=list)
+    _positions: dict[bytes, int] = field(default_factory=dict)
+    _sent: dict[str, list[JSON]] = field(default_factory=dict)
+    _windows: Windows = field(default_factory=Windows)
+
+    def payload(self, value: JSON) -> int:
+        """Return the position of a payload, adding it at its first use."""
+        key = sha256(canonical_bytes(value))
+        position = self._positions.get(key)
+        if position is None:
+            position = self._positions[key] = len(self.payloads)
+            self.payloads.append(value)
+            self.digests.append(key)
+        return position
+
+    def add(self, event: E) -> E:
+        """Append an event whose positions, if any, are already in the payload table."""
+        if isinstance(event, ModelCall):
+            limit = len(self.payloads)
+            if any(not 0 <= position < limit for position in event.input.add):
+                raise InvalidValue("a model call names a payload that is not in the table")
+            self._windows.open(event)
+            self._sent.pop(event.agent, None)
+        self.events.append(event)
+        return event
+
+    def model_call(self, messages: Sequence[JSON], *, tools: JSON = None, agent: str = "", **fields: Any) -> ModelCall:
+        """Append a model call given its whole message list and its tool schemas (None: not recorded)."""
+        window = self._window(agent, messages)
+        event = ModelCall(agent=agent, input=window, tools=None if tools is None else self.payload(tools), **fields)
+        self._windows.open(event)
+        self.events.append(event)
+        return event
+
+    def _window(self, agent: str, messages: Sequence[JSON]) -> Window:
+        """Describe a message list as a change of the agent's previous one, comparing values, not digests."""
+        previous = self._sent.get(agent)
+        current = list(messages)
+        if previous is None:
+            positions = self._windows.state().get(agent, [])
+            previous = [self.payloads[position] for position in positions]
+        keep = _common_prefix(previous, current)
+        current[:keep] = previous[:keep]  # one object per message, so that the next comparison is by identity
+        self._sent[agent] = current
+        return Window(keep, tuple(self.payload(message) for message in current[keep:]))
+
+    def replace_last(self, **changes: Any) -> None:
+        """Change fields of the event appended last, such as a rejection that the source states afterwards."""
+        self.events[-1] = msgspec.structs.replace(self.events[-1], **changes)
+
+    def close(self, outcome: str, **fields: Any) -> Trace:
+        """Append the closing event and return the trace."""
+        step = self.events[-1].step if self.events else 0
+        self.events.append(RolloutEnded(outcome=outcome, count=len(self.events) + 1, step=step, **fields))
+        return self.trace()
+
+    def trace(self) -> Trace:
+        """Return what has been recorded so far."""
+        return Trace(tuple(self.events), tuple(self.payloads), tuple(self.digests))
+
+
+def _common_prefix(a: Sequence[JSON], b: Sequence[JSON]) -> int:
+    """Return how many leading items are equal; an extended transcript takes one comparison."""
+    shorter = min(len(a), len(b))
+    if a[:shorter] == b[:shorter]:
+        return shorter
+    for index in range(shorter):
+        if a[index] != b[index]:
+            return index
+    return shorter
+
+
+def rebuild(events: Iterable[AnyEvent], payloads: Sequence[JSON]) -> Trace:
+    """Return the trace of stored events and payloads, computing the payloads' digests."""
+    return Trace(tuple(events), tuple(payloads), tuple(sha256(canonical_bytes(item)) for item in payloads))

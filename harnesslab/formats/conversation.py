@@ -1,0 +1,123 @@
+"""From a chat transcript to events, for the many formats that keep a conversation and no requests.
+
+Each assistant message becomes a model call whose input is rebuilt from the messages before it; each of its
+tool calls becomes a tool call with the result found in the answering message; user messages become user turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from harnesslab.core.canonical import JSON
+from harnesslab.core.events import ToolCall, ToolRequest, UserTurn
+from harnesslab.core.messages import MessageView, view
+from harnesslab.core.trace import TraceBuilder
+
+Details = Callable[[int, JSON], Mapping[str, Any]]
+"""From (position, message) to further fields of the event it makes, such as usage or latency."""
+
+
+def _no_details(position: int, message: JSON) -> Mapping[str, Any]:
+    return {}
+
+
+def add_conversation(
+    builder: TraceBuilder,
+    messages: Sequence[JSON],
+    *,
+    model: str = "",
+    tools: JSON = None,
+    settings: Mapping[str, JSON] | None = None,
+    simulated_user: bool | None = None,
+    agent: str = "",
+    first_step: int = 0,
+    call_details: Details = _no_details,
+    result_details: Details = _no_details,
+) -> int:
+    """Append the events of a whole transcript and return the next free step.
+
+    `call_details` adds fields to the model call of an assistant message, `result_details` to the tool call that
+    a tool message answers.
+    """
+    step = first_step
+    for position, message in enumerate(messages):
+        seen = view(message)
+        origin = f"message {position}"
+        if seen.role in ("assistant", "model"):
+            builder.model_call(
+                messages[:position],
+                tools=tools,
+                agent=agent,
+                step=step,
+                model=model,
+                settings=dict(settings or {}),
+                **{**model_output(seen), "origin": origin, **call_details(position, message)},
+            )
+            _add_tool_calls(builder, messages, position, seen, step, agent, result_details)
+            step += 1
+        elif seen.role in ("user", "human") and not seen.answers:
+            content = message.get("content") if isinstance(message, Mapping) else message
+            builder.add(UserTurn(step=step, agent=agent, content=content, simulated=simulated_user, origin=origin))
+    return step
+
+
+def model_output(seen: MessageView) -> dict[str, Any]:
+    """Return the output fields of a model call from the assistant message it became."""
+    return {"text": seen.text or None, "reasoning": seen.reasoning or None, "tool_calls": seen.tool_calls}
+
+
+def _add_tool_calls(
+    builder: TraceBuilder,
+    messages: Sequence[JSON],
+    position: int,
+    seen: MessageView,
+    step: int,
+    agent: str,
+    details: Details,
+) -> None:
+    answers = _answers(messages, position)
+    for emitted, request in enumerate(seen.tool_calls):
+        found = _take(answers, request)
+        if found is None:
+            builder.add(_tool_call(request, step, agent, emitted, has_result=False, origin=f"message {position}"))
+            continue
+        where, answer = found
+        fields = {"result": view(answer).text, "origin": f"message {where}", **details(where, answer)}
+        builder.add(_tool_call(request, step, agent, emitted, **fields))
+
+
+def _tool_call(request: ToolRequest, step: int, agent: str, emitted: int, **fields: Any) -> ToolCall:
+    return ToolCall(
+        name=request.name,
+        arguments=request.arguments,
+        raw=request.raw,
+        id=request.id,
+        step=step,
+        agent=agent,
+        emitted=emitted,
+        **fields,
+    )
+
+
+def _answers(messages: Sequence[JSON], position: int) -> list[tuple[int, JSON]]:
+    """Return the tool messages between an assistant message and the next one."""
+    found = []
+    for index in range(position + 1, len(messages)):
+        seen = view(messages[index])
+        if seen.role in ("assistant", "model"):
+            break
+        if seen.answers or seen.role in ("tool", "function"):
+            found.append((index, messages[index]))
+    return found
+
+
+def _take(answers: list[tuple[int, JSON]], request: ToolRequest) -> tuple[int, JSON] | None:
+    """Remove and return the answer to a call: the one with its id, else the first that names no id."""
+    for index, (_, answer) in enumerate(answers):
+        if request.id and view(answer).answers == request.id:
+            return answers.pop(index)
+    for index, (_, answer) in enumerate(answers):
+        if not view(answer).answers or not request.id:
+            return answers.pop(index)
+    return None

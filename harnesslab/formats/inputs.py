@@ -1,0 +1,136 @@
+"""What importers read: a unit is one file, or a folder whose files belong together; everything is bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harnesslab.core.canonical import JSON, Digest, bytes_digest, canonical_bytes, digest, parse
+from harnesslab.core.errors import FormatRefused, LimitExceeded
+from harnesslab.core.rollout import Skipped
+
+MAX_FILE = 1024 * 2**20
+"""Largest file that is read, in bytes."""
+MAX_DOCUMENT = 64 * 2**20
+"""Largest single JSON document or line, in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """One file by its path inside the unit, with a way to read it."""
+
+    path: str
+    size: int
+    load: Callable[[], bytes]
+
+    @classmethod
+    def of_bytes(cls, path: str, data: bytes) -> InputFile:
+        """Make a file of bytes in memory, such as an upload."""
+        return cls(path, len(data), lambda: data)
+
+    @classmethod
+    def of_path(cls, file: Path, root: Path | None = None) -> InputFile:
+        """Make a file on disk, named relative to `root` or by its name."""
+        name = file.relative_to(root).as_posix() if root else file.name
+        return cls(name, file.stat().st_size, file.read_bytes)
+
+    def read(self) -> bytes:
+        """Return the bytes; raises `LimitExceeded` beyond `MAX_FILE`."""
+        if self.size > MAX_FILE:
+            raise LimitExceeded(
+                f"{self.size:,} bytes, more than the limit of {MAX_FILE:,}", where=self.path, hint="split the file"
+            )
+        return self.load()
+
+    def json(self) -> JSON:
+        """Return the file as one JSON document; raises `FormatRefused` where it is none."""
+        return json_document(self.read(), self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What is imported as one: a file, or a folder of files that belong together."""
+
+    name: str
+    """Shown to people: the file's or folder's name."""
+    files: Mapping[str, InputFile]
+    """By path inside the unit; a single file has one entry under its own name."""
+    folder: bool = False
+
+    @property
+    def only(self) -> InputFile:
+        """The file of a single-file unit."""
+        return next(iter(self.files.values()))
+
+    def digest(self) -> Digest:
+        """SHA-256 of the file's bytes; for a folder, over its paths and their digests."""
+        if not self.folder:
+            return bytes_digest(self.only.read())
+        return digest({path: bytes_digest(file.read()) for path, file in sorted(self.files.items())})
+
+
+@dataclass(slots=True)
+class Report:
+    """Collects what could not be imported of a unit."""
+
+    skipped: list[Skipped] = field(default_factory=list)
+
+    def skip(self, where: str, why: str) -> None:
+        """Note a line, member or part that is left out, and why."""
+        self.skipped.append(Skipped(where, why))
+
+
+def json_document(data: bytes, where: str) -> JSON:
+    """Read one JSON document; raises `FormatRefused` or `LimitExceeded` with the place of the fault."""
+    if len(data) > MAX_DOCUMENT:
+        raise LimitExceeded(
+            f"one JSON document of {len(data):,} bytes, more than the limit of {MAX_DOCUMENT:,}",
+            where=where,
+            hint="export it as JSON lines, or split it",
+        )
+    if not data.strip():
+        raise FormatRefused("the file is empty", where=where)
+    try:
+        return parse(data.removeprefix(b"\xef\xbb\xbf"))
+    except ValueError as error:
+        raise FormatRefused(f"not valid JSON: {error}", where=where) from error
+
+
+def json_lines(data: bytes, report: Report, where: str = "") -> Iterator[tuple[int, Mapping[str, JSON]]]:
+    """Yield (line number from 1, object) of JSON lines; blank lines pass, and bad ones are noted in the report."""
+    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        place = f"{where} line {number}".strip()
+        if len(line) > MAX_DOCUMENT:
+            report.skip(place, f"longer than {MAX_DOCUMENT:,} bytes")
+            continue
+        try:
+            value = parse(line)
+        except ValueError as error:
+            report.skip(place, f"not valid JSON: {error}")
+            continue
+        if isinstance(value, Mapping):
+            yield number, value
+        else:
+            report.skip(place, f"a JSON {_json_type(value)}, not an object")
+
+
+def _json_type(value: JSON) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int() | float():
+            return "number"
+        case str():
+            return "string"
+    return "list"
+
+
+def preview(value: JSON, limit: int = 60) -> str:
+    """Return the beginning of a value's JSON for an error message."""
+    text = canonical_bytes(value).decode()
+    return text if len(text) <= limit else text[:limit] + "…"

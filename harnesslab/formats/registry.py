@@ -1,0 +1,56 @@
+"""Which importer reads a unit: decided by the shape of the content, never by the file name alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from harnesslab.core.errors import FormatRefused
+from harnesslab.core.rollout import Recording
+from harnesslab.formats import tau_bench
+from harnesslab.formats.inputs import Report, Unit
+from harnesslab.formats.sniff import Shape, shape_of
+
+
+class Importer(Protocol):
+    """What each format module offers.
+
+    `NAME` is the format's short name, shown and stored. `recognises` looks at a shape only, cheaply. `read`
+    yields recordings, one in memory at a time, in the order of the source's own trial numbers where it has
+    them; it notes in the report what it leaves out, and raises `FormatRefused` where nothing can be read.
+    """
+
+    NAME: str
+    """Short name of the format, such as `inspect`."""
+
+    def recognises(self, shape: Shape) -> bool:
+        """Say whether the unit has this format's shape."""
+
+    def read(self, unit: Unit, report: Report) -> Iterator[Recording]:
+        """Yield the unit's recordings."""
+
+
+IMPORTERS: tuple[Importer, ...] = (tau_bench,)
+"""In order of asking: the most specific shapes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """A unit with the importer that reads it."""
+
+    unit: Unit
+    importer: Importer
+
+
+def recognise(unit: Unit) -> Recognised:
+    """Find the importer of a unit; raises `FormatRefused` with what the content looks like instead."""
+    shape = shape_of(unit)
+    for importer in IMPORTERS:
+        if importer.recognises(shape):
+            return Recognised(unit, importer)
+    raise FormatRefused(
+        f"no known trace format: {shape.describe()}",
+        where=unit.name,
+        hint="docs/formats.md lists what can be imported",
+    )

@@ -1,0 +1,116 @@
+"""The shape of a unit, looked at once and shown to every importer: document, lines, archive, folder or text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from harnesslab.core.canonical import JSON, parse
+from harnesslab.core.errors import FormatRefused
+from harnesslab.formats.inputs import MAX_DOCUMENT, Unit, json_document
+
+HEAD_LINES = 50
+"""How many JSON lines are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a unit looks like, without knowing any format."""
+
+    unit: Unit
+    kind: str
+    """`json`, `lines`, `zip`, `folder`, `text` or `binary`."""
+    document: JSON = None
+    """The parsed document of a `json` unit."""
+    head: list[JSON] = field(default_factory=list)
+    """The first parsed lines of a `lines` unit."""
+    names: frozenset[str] = frozenset()
+    """Paths in a `folder`."""
+
+    @property
+    def object(self) -> Mapping[str, JSON]:
+        """The document if it is an object, else an empty one."""
+        return self.document if isinstance(self.document, Mapping) else {}
+
+    @property
+    def items(self) -> list[JSON]:
+        """The document if it is a list, else nothing."""
+        return self.document if isinstance(self.document, list) else []
+
+    def first_object(self) -> Mapping[str, JSON]:
+        """The first line, or first list item, that is an object; else an empty one."""
+        for item in (*self.head, *self.items[:HEAD_LINES]):
+            if isinstance(item, Mapping):
+                return item
+        return {}
+
+    def describe(self) -> str:
+        """Say in a few words what is there, for a refusal."""
+        match self.kind:
+            case "json" if isinstance(self.document, Mapping):
+                return f"a JSON object with the keys {_keys(self.document)}"
+            case "json" if isinstance(self.document, list):
+                first = self.first_object()
+                return f"a JSON list of {len(self.document)} items" + (
+                    f" with the keys {_keys(first)}" if first else ""
+                )
+            case "json":
+                return "a JSON value that is neither an object nor a list"
+            case "lines":
+                return f"JSON lines with the keys {_keys(self.first_object())}"
+            case "folder":
+                return f"a folder with {', '.join(sorted(self.names)[:4])}"
+            case "zip":
+                return "a zip archive without the members of a known log"
+        return f"{self.kind} data"
+
+
+def shape_of(unit: Unit) -> Shape:
+    """Look at a unit once; raises `FormatRefused` for empty files and broken JSON that isn't JSON lines."""
+    if unit.folder:
+        return Shape(unit, "folder", names=frozenset(unit.files))
+    data = unit.only.read()
+    stripped = data.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if not stripped:
+        raise FormatRefused("the file is empty", where=unit.name)
+    if stripped[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
+        return Shape(unit, "zip")
+    if stripped[:1] not in (b"{", b"["):
+        return Shape(unit, "binary" if b"\x00" in data[:4096] else "text")
+    return _json_shape(unit, data)
+
+
+def _json_shape(unit: Unit, data: bytes) -> Shape:
+    head = _head(data)
+    several = sum(line is not None for line in head) > 1 or (len(head) > 1 and isinstance(head[0], Mapping))
+    if several:
+        return Shape(unit, "lines", head=[line for line in head if line is not None])
+    try:
+        return Shape(unit, "json", document=json_document(data, unit.name))
+    except FormatRefused:
+        if head and head[0] is not None and len(data) > MAX_DOCUMENT:
+            return Shape(unit, "lines", head=[head[0]])
+        raise
+
+
+def _head(data: bytes) -> list[JSON]:
+    """Parse the first lines one by one; a line that is no JSON is None."""
+    found: list[JSON] = []
+    start = 0
+    while start < len(data) and len(found) < HEAD_LINES:
+        end = data.find(b"\n", start)
+        end = len(data) if end < 0 else end
+        line = data[start:end].strip().removeprefix(b"\xef\xbb\xbf")
+        start = end + 1
+        if not line:
+            continue
+        try:
+            found.append(parse(line) if len(line) <= MAX_DOCUMENT else None)
+        except ValueError:
+            found.append(None)
+    return found
+
+
+def _keys(value: Mapping[str, JSON]) -> str:
+    names = list(value)[:6]
+    return ", ".join(names) + (" …" if len(value) > len(names) else "") if names else "none"
