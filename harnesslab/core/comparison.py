@@ -1,0 +1,168 @@
+"""Two traces compared under a contract: the ladder, both first differences, and the sentence that says it all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from harnesslab.core import alignment, scrub
+from harnesslab.core.alignment import Item, Row
+from harnesslab.core.comparators import Path, first_difference
+from harnesslab.core.contract import LADDER, TITLES, Contract, Level, Scope
+from harnesslab.core.diagnosis import Divergence, diagnose
+from harnesslab.core.errors import NotComparable
+from harnesslab.core.evidence import Cause
+from harnesslab.core.manifest import ConditionPair, Difference, compare
+from harnesslab.core.tape import Tape, turns
+
+
+class Rung(StrEnum):
+    """How a level of the ladder compares."""
+
+    EQUAL = "equal"
+    DIFFERENT = "different"
+    NOT_COMPARABLE = "not comparable"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What comparing two traces found; positions are zero-based event positions."""
+
+    contract: Contract
+    ladder: dict[Level, Rung]
+    steps: tuple[int, int]
+    """Agent turns of A and B."""
+    raw: Divergence | None
+    """The first difference in anything recorded, generated ids apart."""
+    contractual: Divergence | None
+    """The first difference that the contract counts."""
+    rows: Sequence[Row]
+    """Aligned event positions of all events that count, in reading order."""
+    summary: alignment.Summary
+    conditions: Sequence[ConditionPair]
+    outcomes: tuple[str, str]
+    removed: tuple[scrub.Removed, scrub.Removed]
+
+    @property
+    def identical(self) -> bool:
+        """Whether the contract finds no difference."""
+        return self.contractual is None
+
+    @property
+    def declared(self) -> list[ConditionPair]:
+        """The conditions known on both sides and different."""
+        return [pair for pair in self.conditions if pair.difference is Difference.DIFFERENT]
+
+
+def compare_tapes(a: Tape, b: Tape, contract: Contract) -> Comparison:
+    """Compare two traces; raises `NotComparable` where one lacks what the contract's level compares."""
+    path_a, path_b = a.path(contract), b.path(contract)
+    conditions = compare(a.manifest, b.manifest)
+    declared = [pair for pair in conditions if pair.difference is Difference.DIFFERENT]
+    raw_contract = Contract(Level.TEXT, (), contract.scope)
+    items_a, items_b = _items(a, path_a), _items(b, path_b)
+    rows = _aligned(path_a, path_b, items_a, items_b)
+    return Comparison(
+        contract=contract,
+        ladder={level: _rung(a, b, level, contract) for level in LADDER},
+        steps=(turns(a), turns(b)),
+        raw=_divergence(a, b, a.path(raw_contract), b.path(raw_contract), declared),
+        contractual=_divergence(a, b, path_a, path_b, declared),
+        rows=_event_rows(rows, path_a, path_b),
+        summary=alignment.summarise(rows, items_a, items_b),
+        conditions=conditions,
+        outcomes=(a.outcome, b.outcome),
+        removed=(path_a.removed, path_b.removed),
+    )
+
+
+def _divergence(a: Tape, b: Tape, path_a: Path, path_b: Path, declared: Sequence[ConditionPair]) -> Divergence | None:
+    position = first_difference(path_a, path_b)
+    if position is None:
+        return None
+    at_a = path_a.indices[position] if position < len(path_a) else None
+    at_b = path_b.indices[position] if position < len(path_b) else None
+    return diagnose(a, b, at_a, at_b, declared)
+
+
+def _rung(a: Tape, b: Tape, level: Level, contract: Contract) -> Rung:
+    """Compare at one level, with the contract's rules and scope."""
+    at_level = Contract(level, contract.rules, contract.scope)
+    try:
+        same = first_difference(a.path(at_level), b.path(at_level)) is None
+    except NotComparable:
+        return Rung.NOT_COMPARABLE
+    return Rung.EQUAL if same else Rung.DIFFERENT
+
+
+def _items(tape: Tape, path: Path) -> list[Item]:
+    return [
+        Item(path.own_at(position), tape.kinds[index], tape.steps[index]) for position, index in enumerate(path.indices)
+    ]
+
+
+def _aligned(path_a: Path, path_b: Path, items_a: list[Item], items_b: list[Item]) -> list[Row]:
+    """Align the whole of two paths: the common beginning as it is, the rest after the first difference."""
+    start = first_difference(path_a, path_b)
+    if start is None:
+        return [Row(alignment.Relation.EQUAL, index, index) for index in range(len(items_a))]
+    rest = alignment.align(items_a[start:], items_b[start:])
+    common = [Row(alignment.Relation.EQUAL, index, index) for index in range(start)]
+    return common + [
+        Row(row.relation, None if row.a is None else row.a + start, None if row.b is None else row.b + start)
+        for row in rest
+    ]
+
+
+def _event_rows(rows: Sequence[Row], path_a: Path, path_b: Path) -> list[Row]:
+    """Translate path positions to event positions."""
+    return [
+        Row(
+            row.relation,
+            None if row.a is None else path_a.indices[row.a],
+            None if row.b is None else path_b.indices[row.b],
+        )
+        for row in rows
+    ]
+
+
+def sentence(comparison: Comparison) -> str:
+    """Say where two traces part, at which boundary and why; steps are counted from one."""
+    found = comparison.contractual
+    what = "tool calls" if comparison.contract.scope is Scope.TOOL_CALLS else "steps"
+    level = TITLES[comparison.contract.level]
+    if found is None:
+        total = comparison.steps[0]
+        same = f"Identical in all {total} {what if total != 1 else what[:-1]} at the level {level}."
+        if comparison.contract.scope is Scope.TOOL_CALLS:
+            same = f"The tool calls are identical at the level {level}."
+        return same + _raw_clause(comparison)
+    return _beginning(found, what) + _cause(found) + _raw_clause(comparison)
+
+
+def _beginning(found: Divergence, what: str) -> str:
+    if what == "tool calls":
+        return f"Identical for {found.tool_call_index} tool calls. "
+    if found.step == 0:
+        return "They part in the first step. "
+    return f"Identical for {found.step} step{'s' if found.step != 1 else ''}. "
+
+
+def _cause(found: Divergence) -> str:
+    at = f"At step {found.step + 1}"
+    token = f", from token {found.token_index + 1}" if found.token_index is not None else ""
+    if (
+        found.cause in (Cause.NUMERICS, Cause.SAMPLING, Cause.BATCH, Cause.MODEL_OR_HARNESS)
+        or found.boundary == "model"
+    ):
+        return f"{at} the model parts them{token}: {found.why}."
+    return f"{at}, at the boundary {found.boundary}, {found.why}{token}."
+
+
+def _raw_clause(comparison: Comparison) -> str:
+    """Name the first raw difference where it is not the one the contract counts."""
+    raw, found = comparison.raw, comparison.contractual
+    if raw is None or (found is not None and (raw.a, raw.b) == (found.a, found.b)):
+        return ""
+    return f" The first raw difference is at step {raw.step + 1}, boundary {raw.boundary}: {raw.why}."

@@ -1,0 +1,68 @@
+"""The contract: what must repeat. A comparison level, the scrub rules, and the comparator that decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from harnesslab.core import scrub
+from harnesslab.core.errors import InvalidValue
+
+COMPARATOR = "harnesslab.comparator/1"
+"""Name and version of the code that turns events into comparable content; stored with every result."""
+
+
+class Level(StrEnum):
+    """What is compared, strictest first."""
+
+    LOGPROBS = "logprobs"
+    TOKEN_IDS = "token-ids"  # noqa: S105 - not a secret
+    TEXT = "text"
+    JSON = "json"
+    BEHAVIOUR = "behaviour"
+
+
+LADDER: tuple[Level, ...] = tuple(Level)
+TITLES: dict[Level, str] = {
+    Level.LOGPROBS: "log-probabilities",
+    Level.TOKEN_IDS: "token ids",
+    Level.TEXT: "text",
+    Level.JSON: "JSON",
+    Level.BEHAVIOUR: "behaviour",
+}
+
+
+class Scope(StrEnum):
+    """Which events are compared."""
+
+    ALL = "all"
+    TOOL_CALLS = "tool-calls"
+    """Tool names and arguments alone, results left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """A level with the scrub rules applied before comparing, by `name@version`, and what is compared."""
+
+    level: Level = Level.TEXT
+    rules: tuple[str, ...] = ()
+    scope: Scope = Scope.ALL
+
+    @classmethod
+    def of(cls, level: str, rules: tuple[str, ...] | None = None, scope: Scope = Scope.ALL) -> Contract:
+        """Make a contract of names; None means every rule. Raises `InvalidValue` for unknown names."""
+        try:
+            chosen = Level(level)
+        except ValueError:
+            raise InvalidValue(f"no such comparison level: {level}", hint=f"levels: {', '.join(LADDER)}") from None
+        keys = tuple(scrub.BY_KEY) if rules is None else rules
+        return cls(chosen, tuple(rule.key for rule in scrub.rules(keys)), scope)
+
+    @property
+    def key(self) -> str:
+        """A stable name for this contract under this comparator, used to cache results."""
+        return "|".join((COMPARATOR, self.level.value, self.scope.value, ",".join(self.rules)))
+
+
+RAW = Contract(Level.TEXT, ())
+"""Every character counts; only generated ids are renamed."""

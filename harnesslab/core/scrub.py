@@ -1,0 +1,149 @@
+"""Scrub rules: named, versioned patterns of volatile text, each removal counted and shown.
+
+A rule removes only what its pattern captures: the word that gives a number its meaning and the unit after it
+stay, and so does every number outside the pattern. The text of refusals is never scrubbed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from harnesslab.core.errors import InvalidValue
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule: everything the pattern's group `x` matches becomes `<label>`."""
+
+    name: str
+    version: int
+    label: str
+    help: str
+    pattern: re.Pattern[str]
+    hint: str
+    """A character that any match contains: text without it is passed quickly."""
+
+    @property
+    def key(self) -> str:
+        """Name and version, such as `durations@1`."""
+        return f"{self.name}@{self.version}"
+
+
+def _rule(name: str, label: str, text: str, pattern: str, hint: str, flags: int = 0) -> Rule:
+    return Rule(name, 1, label, text, re.compile(pattern, flags), hint)
+
+
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+RULES: tuple[Rule, ...] = (
+    _rule("addresses", "address", "Hexadecimal memory addresses.", r"\b(?P<x>0x[0-9a-fA-F]{6,16})\b", "x"),
+    _rule(
+        "ls-dates",
+        "date",
+        "Modification dates in long directory listings.",
+        rf"^(?:total \d+\n)?[-dlbcps][-rwxsStT]{{9}}[.+@]?\s+\d+\s+\S+\s+\S+\s+[\d,.]+[KMGT]?\s+"
+        rf"(?P<x>{_MONTH}\s+\d{{1,2}}\s+(?:\d\d:\d\d|\d{{4}})|\d{{4}}-\d\d-\d\d \d\d:\d\d)",
+        "r",
+        re.MULTILINE,
+    ),
+    _rule(
+        "clock-times",
+        "time",
+        "Dates with a time, and times of day.",
+        r"(?P<x>\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
+        rf"|\b(?:{_DAY},? )?(?:{_MONTH}\s+\d{{1,2}}|\d{{1,2}} {_MONTH})(?: \d{{4}})?"
+        r" \d\d:\d\d:\d\d(?: [A-Z]{3,4})?(?: \d{4})?"
+        r"|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b)",
+        ":",
+    ),
+    _rule(
+        "durations",
+        "duration",
+        "How long something took, where a word says so; the unit stays.",
+        r"(?i)\b(?:in|took|taken|elapsed|after|real|user|sys|duration|total time|wall time)[ \t:=]+"
+        r"(?P<x>(?:\d+m)?\d+(?:\.\d+)?)(?=\s?(?:ms|s|us|µs|ns|secs?|seconds?|milliseconds?|minutes?)\b)",
+        " ",
+    ),
+    _rule(
+        "pids", "pid", "Process ids, where a word says so.", r"(?i)\b(?:pid|ppid|process id)[ \t:=#]*(?P<x>\d+)\b", "i"
+    ),
+    _rule(
+        "uuids",
+        "uuid",
+        "UUIDs.",
+        r"\b(?P<x>[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})\b",
+        "-",
+    ),
+    _rule(
+        "temp-names",
+        "temp",
+        "Generated names of temporary files and folders.",
+        r"(?:/tmp/|/var/tmp/|\bT/)(?P<x>tmp[.\w]{6,}|[\w.-]*\.[A-Za-z0-9]{6,}|pytest-of-\w+/pytest-\d+|[\w-]+-[A-Za-z0-9_]{8,})",
+        "/",
+    ),
+)
+BY_KEY: dict[str, Rule] = {rule.key: rule for rule in RULES}
+
+
+@dataclass(slots=True)
+class Removed:
+    """What was removed, by rule: how often, and the first few pieces."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[str]] = field(default_factory=dict)
+
+    def note(self, rule: str, piece: str) -> None:
+        """Count one removal."""
+        self.counts[rule] += 1
+        kept = self.examples.setdefault(rule, [])
+        if len(kept) < 5 and piece not in kept:
+            kept.append(piece)
+
+
+def rules(keys: Iterable[str]) -> tuple[Rule, ...]:
+    """Return rules by `name@version`, in the order they are applied; raises `InvalidValue` for unknown ones."""
+    wanted = set(keys)
+    unknown = wanted - BY_KEY.keys()
+    if unknown:
+        raise InvalidValue(
+            f"no such scrub rule: {', '.join(sorted(unknown))}", hint=f"known rules: {', '.join(BY_KEY)}"
+        )
+    return tuple(rule for rule in RULES if rule.key in wanted)
+
+
+def scrub(text: str, applied: Iterable[Rule], removed: Removed | None = None) -> str:
+    """Return text with every match of the rules replaced by its label, noting each removal."""
+    for rule in applied:
+        if rule.hint in text:
+            text = _apply(rule, text, removed)
+    return text
+
+
+def _apply(rule: Rule, text: str, removed: Removed | None) -> str:
+    def replace(match: re.Match[str]) -> str:
+        piece = match.group("x")
+        if removed is not None:
+            removed.note(rule.key, piece)
+        start = match.start("x") - match.start()
+        whole = match.group()
+        return f"{whole[:start]}<{rule.label}>{whole[start + len(piece) :]}"
+
+    return rule.pattern.sub(replace, text)
+
+
+def explaining(a: str, b: str) -> list[str]:
+    """Return the fewest rules found under which two texts become equal; empty where none do."""
+    for rule in RULES:
+        if scrub(a, (rule,)) == scrub(b, (rule,)):
+            return [rule.key]
+    if scrub(a, RULES) != scrub(b, RULES):
+        return []
+    needed = list(RULES)
+    for rule in RULES:
+        fewer = [item for item in needed if item is not rule]
+        if scrub(a, fewer) == scrub(b, fewer):
+            needed = fewer
+    return [rule.key for rule in needed]

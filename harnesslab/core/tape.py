@@ -1,0 +1,80 @@
+"""How comparison reads a trace: by position, so that a stored trace of any length is never read whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from harnesslab.core import comparators
+from harnesslab.core.canonical import JSON
+from harnesslab.core.contract import Contract
+from harnesslab.core.events import AnyEvent, ModelCall
+from harnesslab.core.manifest import Manifest
+from harnesslab.core.trace import Trace, messages_at
+
+
+class Tape(Protocol):
+    """A readable trace with the facts of its rollout that comparing needs."""
+
+    @property
+    def manifest(self) -> Manifest:
+        """The conditions it ran under."""
+
+    @property
+    def outcome(self) -> str:
+        """How it ended."""
+
+    @property
+    def kinds(self) -> Sequence[str]:
+        """The tag of each event."""
+
+    @property
+    def steps(self) -> Sequence[int]:
+        """The step of each event."""
+
+    def event(self, index: int) -> AnyEvent:
+        """Return one event."""
+
+    def messages(self, index: int) -> list[JSON]:
+        """Return the messages of the model call at an event position."""
+
+    def path(self, contract: Contract) -> comparators.Path:
+        """Return the path under a contract; raises `NotComparable`."""
+
+
+class MemoryTape:
+    """A tape over a trace in memory."""
+
+    def __init__(self, trace: Trace, manifest: Manifest, outcome: str) -> None:
+        self._trace = trace
+        self.manifest = manifest
+        self.outcome = outcome
+        self.kinds = [kind_of(event) for event in trace.events]
+        self.steps = [event.step for event in trace.events]
+        self._paths: dict[str, comparators.Path] = {}
+
+    def event(self, index: int) -> AnyEvent:
+        """Return one event."""
+        return self._trace.events[index]
+
+    def messages(self, index: int) -> list[JSON]:
+        """Return the messages of the model call at an event position."""
+        return messages_at(self._trace, index)
+
+    def path(self, contract: Contract) -> comparators.Path:
+        """Return the path under a contract, computed once."""
+        if contract.key not in self._paths:
+            self._paths[contract.key] = comparators.path(self._trace, contract)
+        return self._paths[contract.key]
+
+
+def kind_of(event: AnyEvent) -> str:
+    """Return an event's tag, such as `model_call`."""
+    return str(event.__struct_config__.tag)
+
+
+def turns(tape: Tape) -> int:
+    """Count agent turns: the distinct steps with a model call, or with anything where there is none."""
+    tag = kind_of(ModelCall())
+    stepped = {step for step, kind in zip(tape.steps, tape.kinds, strict=True) if kind == tag}
+    return len(stepped) or len(set(tape.steps))
