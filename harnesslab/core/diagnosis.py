@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harnesslab.core import scrub
+from harnesslab.core.canonical import canonical_bytes
 from harnesslab.core.events import (
     AnyEvent,
     ClockRead,
@@ -110,11 +111,13 @@ def _find(
             return Finding(Cause.UNKNOWN, "nothing differs")
         case (None, _) | (_, None):
             which = "A" if left is None else "B"
-            return Finding(Cause.UNKNOWN, f"{which} has no further events recorded", boundary="harness")
+            return Finding(Cause.UNKNOWN, f"{which} has nothing further of what is compared", boundary="harness")
         case (ModelCall(), ModelCall()):
             return model_finding(a, b, at_a or 0, at_b or 0, left, right, declared)
+        case (ToolCall(), ToolCall()) if _asks_otherwise(left, right):
+            return _other_call(a, b, at_a or 0, at_b or 0, left, right, declared)
         case (ToolCall(), ToolCall()):
-            return _tool_call(left, right, declared)
+            return _result(left, right, declared)
         case (UserTurn(), UserTurn()):
             who = "simulated user" if left.simulated or right.simulated else "user"
             return Finding(
@@ -170,12 +173,40 @@ def _other(left: AnyEvent | None, right: AnyEvent | None, declared: Sequence[Con
     return harness_finding(f"one went on with {kinds[0]} and the other with {kinds[-1]}", (), declared)
 
 
-def _tool_call(left: ToolCall, right: ToolCall, declared: Sequence[ConditionPair]) -> Finding:
-    if left.name != right.name or not same(left.arguments, right.arguments) or left.raw != right.raw:
-        asked = (pair("tool", left.name, right.name), pair("arguments", left.arguments, right.arguments))
-        if left.step == right.step and (left.emitted != right.emitted or left.completed != right.completed):
-            return Finding(Cause.TIMING, "parallel calls were handled in another order", asked)
+def _asks_otherwise(left: ToolCall, right: ToolCall) -> bool:
+    return left.name != right.name or not same(left.arguments, right.arguments) or left.raw != right.raw
+
+
+def _other_call(
+    a: Tape, b: Tape, at_a: int, at_b: int, left: ToolCall, right: ToolCall, declared: Sequence[ConditionPair]
+) -> Finding:
+    """Explain two tool calls that ask for different things, from the model calls that emitted them."""
+    asked = (pair("tool", left.name, right.name), pair("arguments", left.arguments, right.arguments))
+    if left.step == right.step and (left.emitted != right.emitted or left.completed != right.completed):
+        return Finding(Cause.TIMING, "parallel calls were handled in another order", asked)
+    from_a, from_b = _emitter(a, at_a), _emitter(b, at_b)
+    if from_a is None or from_b is None:
+        return Finding(Cause.UNKNOWN, "the model call that asked for it is not recorded", asked)
+    one, two = a.event(from_a), b.event(from_b)
+    if not isinstance(one, ModelCall) or not isinstance(two, ModelCall) or _emitted(one) == _emitted(two):
         return harness_finding("the model asked for the same, and another call was made", asked, declared)
+    found = model_finding(a, b, from_a, from_b, one, two, declared)
+    what = f"the model called {left.name} in A and {right.name} in B"
+    if left.name == right.name:
+        what = f"the model called {left.name} with other arguments"
+    return Finding(found.cause, f"{what}: {found.why}", (*asked, *found.evidence), found.token_index, boundary="model")
+
+
+def _emitter(tape: Tape, before: int) -> int | None:
+    """Return the position of the model call that precedes a tool call."""
+    return next((index for index in range(before - 1, -1, -1) if tape.kinds[index] == "model_call"), None)
+
+
+def _emitted(call: ModelCall) -> list[tuple[str, bytes]]:
+    return [(request.name, canonical_bytes([request.arguments, request.raw])) for request in call.tool_calls]
+
+
+def _result(left: ToolCall, right: ToolCall, declared: Sequence[ConditionPair]) -> Finding:
     if left.timed_out != right.timed_out:
         return Finding(Cause.TIMING, "the same command timed out in one", _results(left, right))
     if (left.retries or 0) != (right.retries or 0):
