@@ -1,0 +1,1 @@
+"""What runs outside the web process: Celery tasks, engines, sandboxes, the recording gateway."""

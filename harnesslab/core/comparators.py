@@ -37,6 +37,7 @@ from harnesslab.core.trace import Trace
 WIDTH = 16
 """Bytes kept of each comparable digest."""
 _START = bytes(WIDTH)
+ANSWER_KEYS = ("text", "reasoning", "refusal", "calls", "finish")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +129,15 @@ class Reader:
         own = sha256(canonical_bytes(content))
         if not isinstance(event, ModelCall) or self._level is Level.BEHAVIOUR:
             return own, own
-        added = [self._payload(position) for position in event.input.add]
+        added = [self.payload_digest(position) for position in event.input.add]
         given = self._inputs.change(event.agent, event.input.keep, added)
-        tools = b"" if event.tools is None else self._payload(event.tools)
+        tools = b"" if event.tools is None else self.payload_digest(event.tools)
         return own, sha256(own + given + tools)
+
+    def answer_digest(self, event: ModelCall) -> bytes:
+        """Return the digest of what a model answered, without which attempt it was and what the harness made of it."""
+        output = _output(event, self._level)
+        return sha256(canonical_bytes(self.rewrite({key: output[key] for key in ANSWER_KEYS})))
 
     def content(self, event: AnyEvent) -> JSON:
         """Return what of an event counts, with ids renamed and rules applied, or None where nothing does."""
@@ -173,7 +179,8 @@ class Reader:
                 pass
         return scrub.scrub(self._renamer.text(value), self._rules, self.removed)
 
-    def _payload(self, position: int) -> bytes:
+    def payload_digest(self, position: int) -> bytes:
+        """Return the comparable digest of a payload, computed at its first use."""
         known = self._payload_digests.get(position)
         if known is None:
             known = sha256(canonical_bytes(self.message(self._payloads[position])))

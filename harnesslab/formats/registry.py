@@ -8,7 +8,7 @@ from typing import Protocol
 
 from harnesslab.core.errors import FormatRefused
 from harnesslab.core.rollout import Recording
-from harnesslab.formats import tau_bench
+from harnesslab.formats import native, tau_bench
 from harnesslab.formats.inputs import Report, Unit
 from harnesslab.formats.sniff import Shape, shape_of
 
@@ -31,7 +31,7 @@ class Importer(Protocol):
         """Yield the unit's recordings."""
 
 
-IMPORTERS: tuple[Importer, ...] = (tau_bench,)
+IMPORTERS: tuple[Importer, ...] = (native, tau_bench)
 """In order of asking: the most specific shapes first."""
 
 

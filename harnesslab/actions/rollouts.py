@@ -1,0 +1,230 @@
+"""Writing recordings: one transaction puts a whole rollout into the store, or nothing of it."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from backports import zstd
+from django.db import transaction
+
+from harnesslab.core import comparators, packing, seals
+from harnesslab.core.canonical import JSON, bytes_digest
+from harnesslab.core.contract import RAW
+from harnesslab.core.errors import LimitExceeded
+from harnesslab.core.events import ModelCall, Usage
+from harnesslab.core.manifest import Manifest
+from harnesslab.core.requests import RequestDigests
+from harnesslab.core.rollout import Recording
+from harnesslab.core.tape import kind_of
+from harnesslab.core.trace import Trace
+from harnesslab.store.models import (
+    Blob,
+    Case,
+    Chunk,
+    Event,
+    Experiment,
+    Panel,
+    Project,
+    Rollout,
+    SourceFile,
+    StoredManifest,
+    StoredPath,
+)
+from harnesslab.store.models.events import KINDS, MAX_EVENTS, key
+from harnesslab.store.text import frozen, storable
+from harnesslab.store.writing import insert
+
+SHARED_BYTES = 4096
+"""Payloads from this size are kept once for all rollouts if they open a transcript or are tool schemas."""
+_KIND_NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over a trace's model calls; None where no call states it."""
+
+    input: int | None
+    output: int | None
+    cached: int | None
+
+
+@transaction.atomic
+def store_recording(recording: Recording, source: SourceFile | None) -> Rollout:
+    """Store a finished recording and return its row; raises `LimitExceeded` for a trace that is too long."""
+    trace = recording.trace
+    if len(trace.events) > MAX_EVENTS:
+        raise LimitExceeded(f"{len(trace.events):,} events, more than the limit of {MAX_EVENTS:,}")
+    path = comparators.path(trace, RAW)
+    chain = seals.seals(trace)
+    rollout = _row(recording, source)
+    rollout.head, rollout.path = chain[-1], path.head
+    rollout.save(force_insert=True)
+    insert(Event, ("key", "kind", "step", "seal", "request", "answer"), _event_rows(rollout.pk, trace, chain))
+    insert(
+        Chunk,
+        ("key", "first_event", "first_payload", "data"),
+        (
+            (key(rollout.pk, chunk.number), chunk.first_event, chunk.first_payload, chunk.data)
+            for chunk in packing.pack(trace.events, trace.payloads, _Shared(trace).keep)
+        ),
+    )
+    store_path(rollout.pk, path)
+    return rollout
+
+
+def store_path(rollout_id: int, path: comparators.Path) -> None:
+    """Keep a computed path for later comparisons."""
+    StoredPath.objects.get_or_create(
+        rollout_id=rollout_id,
+        contract=path.contract.key,
+        defaults={
+            "indices": zstd.compress(array("I", path.indices).tobytes(), 3),
+            "own": path.own,
+            "path": path.path,
+            "removed": {
+                "counts": dict(path.removed.counts),
+                "examples": {
+                    rule: [storable(piece, 200) for piece in pieces] for rule, pieces in path.removed.examples.items()
+                },
+            },
+        },
+    )
+
+
+def store_manifest(manifest: Manifest) -> str:
+    """Keep a manifest once and return its digest."""
+    body = manifest.canonical()
+    digest = bytes_digest(body)
+    if not StoredManifest.objects.filter(pk=digest).exists():
+        StoredManifest.objects.get_or_create(digest=digest, defaults={"body": packing.compress(body)})
+    return digest
+
+
+def totals(trace: Trace) -> Totals:
+    """Sum the usage of a trace's model calls; copied context is marked by importers and not counted."""
+    used = [
+        event.usage
+        for event in trace.events
+        if isinstance(event, ModelCall) and event.usage is not None and not event.served_from_cache
+    ]
+    return Totals(_sum(used, "input"), _sum(used, "output"), _sum(used, "cache_read"))
+
+
+def _sum(used: list[Usage], name: str) -> int | None:
+    stated = [value for usage in used if (value := getattr(usage, name)) is not None]
+    return sum(stated) if stated else None
+
+
+class _Shared:
+    """Decides which payloads are kept once for all rollouts, and keeps them."""
+
+    def __init__(self, trace: Trace) -> None:
+        opening: set[int] = set()
+        for event in trace.events:
+            if isinstance(event, ModelCall):
+                opening.update(event.input.add[:1] if event.input.keep == 0 else ())
+                opening.update(() if event.tools is None else (event.tools,))
+        self._opening = opening
+        self._trace = trace
+
+    def keep(self, position: int, body: bytes) -> str | None:
+        """Keep a shared payload and return its digest, or None where it stays in its chunk."""
+        if len(body) < SHARED_BYTES or position not in self._opening:
+            return None
+        digest = self._trace.digests[position].hex()
+        if not Blob.objects.filter(pk=digest).exists():
+            Blob.objects.get_or_create(digest=digest, defaults={"data": packing.compress(body)})
+        return digest
+
+
+def _event_rows(rollout_id: int, trace: Trace, chain: list[bytes]) -> Iterator[tuple[int | bytes | None, ...]]:
+    requests = RequestDigests(trace.payloads)
+    for index, event in enumerate(trace.events):
+        request = answer = None
+        if isinstance(event, ModelCall):
+            request, answer = requests.request(event), requests.answer(event)
+        yield (
+            key(rollout_id, index),
+            _KIND_NUMBERS[kind_of(event)],
+            event.step,
+            chain[index],
+            request,
+            answer,
+        )
+
+
+def _row(recording: Recording, source: SourceFile | None) -> Rollout:
+    project, _ = Project.objects.get_or_create(name=storable(recording.project, 200) or "imported")
+    panel, _ = Panel.objects.get_or_create(project=project, name=storable(recording.panel, 200))
+    case, _ = Case.objects.get_or_create(panel=panel, name=storable(recording.case, 400))
+    experiment = _experiment(project, recording) if recording.experiment else None
+    used = totals(recording.trace)
+    kinds = Counter(kind_of(event) for event in recording.trace.events)
+    return Rollout(
+        project=project,
+        case=case,
+        experiment=experiment,
+        manifest_id=store_manifest(recording.manifest),
+        source=source,
+        position=recording.source.position,
+        trial=recording.trial,
+        outcome=recording.outcome,
+        reward=recording.reward,
+        origin=recording.origin,
+        grade=recording.grade,
+        missing=storable(recording.missing),
+        model=storable(recording.model, 200),
+        engine=storable(recording.engine, 200),
+        harness=storable(recording.harness, 200),
+        revision=storable(recording.revision, 200),
+        tags=[storable(tag, 200) for tag in recording.tags],
+        search=_search_text(recording),
+        steps=recording.trace.steps if kinds["model_call"] else 0,
+        events=len(recording.trace.events),
+        input_tokens=used.input,
+        output_tokens=used.output,
+        cached_tokens=used.cached,
+        seconds=_seconds(recording),
+        budgets=dict(recording.budgets),
+        facts=frozen(_without_experiment(recording)),
+        started_at=recording.started_at,
+        ended_at=recording.ended_at,
+    )
+
+
+def _experiment(project: Project, recording: Recording) -> Experiment:
+    facts = recording.facts.get("experiment")
+    row, _ = Experiment.objects.get_or_create(
+        project=project, name=storable(recording.experiment, 200), defaults={"facts": frozen(facts or {})}
+    )
+    return row
+
+
+def _without_experiment(recording: Recording) -> dict[str, JSON]:
+    return {name: value for name, value in recording.facts.items() if name != "experiment"}
+
+
+def _search_text(recording: Recording) -> str:
+    words = (
+        recording.project,
+        recording.panel,
+        recording.case,
+        recording.experiment,
+        recording.harness,
+        recording.revision,
+        recording.model,
+        recording.engine,
+        recording.source.name,
+        *recording.tags,
+    )
+    return storable(" ".join(word for word in words if word).lower())
+
+
+def _seconds(recording: Recording) -> float | None:
+    if recording.started_at is not None and recording.ended_at is not None:
+        return max(0.0, (recording.ended_at - recording.started_at).total_seconds())
+    times = [event.at for event in recording.trace.events if event.at is not None]
+    return max(times) - min(times) if len(times) > 1 else None

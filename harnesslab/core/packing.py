@@ -1,0 +1,149 @@
+"""Chunks: how an ended trace is kept, in the database and in bundles, so that any part can be read alone.
+
+A chunk is lines of UTF-8. The first is a header: format version, position of the first event and payload, and
+each agent's message list at that point. Then come the events in order, each after the payloads that it is the
+first to name: ``P`` + canonical JSON of a payload, ``B`` + digest of a payload kept elsewhere, ``E`` + canonical
+JSON of an event. Chunks end after an event, near `CHUNK_BYTES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from backports import zstd
+
+from harnesslab.core.canonical import JSON, canonical_bytes, parse
+from harnesslab.core.errors import SealBroken
+from harnesslab.core.events import AnyEvent, ModelCall, from_json, to_json
+from harnesslab.core.trace import Windows
+
+VERSION = 1
+CHUNK_BYTES = 256 * 1024
+"""Uncompressed size after which a chunk is closed."""
+LEVEL = 6
+"""Compression level; higher ones cost more time than they save space on transcripts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One chunk with where it begins; `data` is compressed."""
+
+    number: int
+    first_event: int
+    first_payload: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A chunk's content. A payload kept elsewhere is in `absent` by position, with its digest."""
+
+    first_event: int
+    first_payload: int
+    windows: Mapping[str, list[int]]
+    events: Sequence[AnyEvent]
+    payloads: list[JSON]
+    absent: Mapping[int, str]
+
+
+def pack(
+    events: Sequence[AnyEvent],
+    payloads: Sequence[JSON],
+    elsewhere: Callable[[int, bytes], str | None] = lambda position, body: None,
+) -> Iterator[Chunk]:
+    """Yield a trace's chunks; `elsewhere(position, canonical bytes)` returns a digest to keep in its place."""
+    windows, number, named = Windows(), 0, 0
+    lines = [_header(0, 0, {})]
+    size, first_event, first_payload = 0, 0, 0
+    for index, event in enumerate(events):
+        needed = _needs(event, named)
+        for position in range(named, needed):
+            body = canonical_bytes(payloads[position])
+            kept = elsewhere(position, body)
+            lines.append(b"P" + body if kept is None else b"B" + kept.encode())
+            size += len(lines[-1])
+        named = needed
+        lines.append(b"E" + canonical_bytes(to_json(event)))
+        size += len(lines[-1])
+        if isinstance(event, ModelCall):
+            windows.open(event)
+        if size >= CHUNK_BYTES and index + 1 < len(events):
+            yield Chunk(number, first_event, first_payload, compress(b"\n".join(lines)))
+            number, size, first_event, first_payload = number + 1, 0, index + 1, named
+            lines = [_header(first_event, first_payload, windows.state())]
+    yield Chunk(number, first_event, first_payload, compress(b"\n".join(lines)))
+
+
+def open_chunk(data: bytes) -> Opened:
+    """Read a chunk; raises `SealBroken` where it can't be read."""
+    try:
+        head, *lines = zstd.decompress(data).split(b"\n")
+        header = parse(head)
+        if not isinstance(header, Mapping) or header.get("v") != VERSION:
+            raise SealBroken("not a chunk of a known version")
+        return _opened(header, lines)
+    except (zstd.ZstdError, ValueError, KeyError, TypeError) as error:
+        raise SealBroken(f"the chunk can't be read: {error}") from error
+
+
+def _opened(header: Mapping[str, JSON], lines: Iterable[bytes]) -> Opened:
+    first_payload = _integer(header["payload"])
+    events: list[AnyEvent] = []
+    payloads: list[JSON] = []
+    absent: dict[int, str] = {}
+    for line in lines:
+        match line[:1]:
+            case b"E":
+                events.append(from_json(parse(line[1:])))
+            case b"P":
+                payloads.append(parse(line[1:]))
+            case b"B":
+                absent[first_payload + len(payloads)] = line[1:].decode()
+                payloads.append(None)
+            case _:
+                raise SealBroken("a line of the chunk is neither event nor payload")
+    return Opened(_integer(header["event"]), first_payload, _windows(header["windows"]), events, payloads, absent)
+
+
+def compress(data: bytes) -> bytes:
+    """Compress bytes as chunks are."""
+    return zstd.compress(data, LEVEL)
+
+
+def _header(first_event: int, first_payload: int, windows: Mapping[str, list[int]]) -> bytes:
+    ranges: dict[str, JSON] = {agent: _ranges(positions) for agent, positions in windows.items()}
+    return canonical_bytes({"v": VERSION, "event": first_event, "payload": first_payload, "windows": ranges})
+
+
+def _ranges(positions: Sequence[int]) -> list[JSON]:
+    """Write a list of mostly consecutive positions as [first, count] pairs."""
+    runs: list[list[int]] = []
+    for position in positions:
+        if runs and runs[-1][0] + runs[-1][1] == position:
+            runs[-1][1] += 1
+        else:
+            runs.append([position, 1])
+    return list(runs)
+
+
+def _windows(ranges: JSON) -> dict[str, list[int]]:
+    if not isinstance(ranges, Mapping):
+        raise SealBroken("the chunk's header is damaged")
+    return {
+        agent: [position for first, count in runs for position in range(first, first + count)]  # type: ignore
+        for agent, runs in ranges.items()
+    }
+
+
+def _needs(event: AnyEvent, named: int) -> int:
+    """Return how many payloads must have been written before an event."""
+    if not isinstance(event, ModelCall):
+        return named
+    return max((named, *(position + 1 for position in event.input.add), (event.tools or 0) + (event.tools is not None)))
+
+
+def _integer(value: JSON) -> int:
+    if not isinstance(value, int):
+        raise SealBroken("the chunk's header is damaged")
+    return value

@@ -1,0 +1,40 @@
+"""The digest of a model call's canonical request, and of its answer: equal requests with unequal answers are
+evidence of nondeterminism without any rerun."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harnesslab.core.canonical import JSON, canonical_bytes, sha256
+from harnesslab.core.comparators import Reader
+from harnesslab.core.contract import RAW
+from harnesslab.core.events import ModelCall
+from harnesslab.core.seals import ListDigests
+
+REQUEST_WIDTH = 16
+ANSWER_WIDTH = 8
+_SEED_KEYS = frozenset({"seed", "user", "metadata", "request_id"})
+"""Settings that don't change what is asked."""
+
+
+class RequestDigests:
+    """Digests the requests of one trace in order; ids in messages are renamed, seeds left out."""
+
+    def __init__(self, payloads: Sequence[JSON]) -> None:
+        self._payloads = payloads
+        self._reader = Reader(RAW, payloads)
+        self._inputs = ListDigests()
+
+    def request(self, event: ModelCall) -> bytes:
+        """Return the digest of model, messages, tools and settings."""
+        added = [self._reader.payload_digest(position) for position in event.input.add]
+        given = self._inputs.change(event.agent, event.input.keep, added)
+        settings = {key: value for key, value in event.settings.items() if key not in _SEED_KEYS}
+        tools = "" if event.tools is None else self._reader.payload_digest(event.tools).hex()
+        return sha256(canonical_bytes([event.model, given.hex(), tools, settings]))[:REQUEST_WIDTH]
+
+    def answer(self, event: ModelCall) -> bytes | None:
+        """Return the digest of what came back, or None where nothing did."""
+        if event.error is not None:
+            return None
+        return self._reader.answer_digest(event)[:ANSWER_WIDTH]

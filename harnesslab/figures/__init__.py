@@ -1,0 +1,1 @@
+"""Core values to Plotly figures, as plain JSON."""

@@ -1,0 +1,220 @@
+"""HarnessLab's own JSON lines: what a person or program writes to bring a trace that no other format holds.
+
+A line with ``rollout`` opens a rollout and states its facts; each further line is an event with its ``kind``.
+A model call gives its messages whole (``messages``), or as what follows the first ``keep`` messages of the
+agent's previous call; its ``tools`` are schemas, or ``true`` for those of the previous call. The file
+`docs/formats.md` describes every field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from harnesslab.core.canonical import JSON
+from harnesslab.core.errors import FormatRefused
+from harnesslab.core.events import AnyEvent, ModelCall, RolloutEnded, RolloutStarted, Window, from_json, to_json
+from harnesslab.core.manifest import Manifest, Provenance
+from harnesslab.core.rollout import Grade, Origin, Outcome, Recording, Source
+from harnesslab.core.trace import Trace, TraceBuilder, Windows
+from harnesslab.formats.inputs import Report, Unit, json_lines
+from harnesslab.formats.sniff import Shape
+
+NAME = "harnesslab"
+SCHEMA = "harnesslab.trace/1"
+
+
+class Header(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The opening line's `rollout` object."""
+
+    schema: str
+    case: str
+    outcome: Outcome = Outcome.UNKNOWN
+    project: str = "imported"
+    panel: str = ""
+    experiment: str = ""
+    harness: str = ""
+    revision: str = ""
+    model: str = ""
+    engine: str = ""
+    trial: int | None = None
+    tags: list[str] = msgspec.field(default_factory=list)
+    reward: float | None = None
+    origin: Origin = Origin.IMPORTED
+    grade: Grade = Grade.VIEW_ONLY
+    missing: str = ""
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    budgets: dict[str, float] = msgspec.field(default_factory=dict)
+    facts: dict[str, Any] = msgspec.field(default_factory=dict)
+    conditions: dict[str, Any] = msgspec.field(default_factory=dict)
+    """Known conditions by dotted name; the rest is unknown."""
+    manifest: dict[str, Any] | None = None
+    """A whole manifest document, instead of `conditions`."""
+
+
+def recognises(shape: Shape) -> bool:
+    """Lines of which the first opens a rollout of this schema."""
+    opening = shape.first_object().get("rollout", shape.object.get("rollout"))
+    return isinstance(opening, Mapping) and str(opening.get("schema", "")).startswith("harnesslab.trace/")
+
+
+def read(unit: Unit, report: Report) -> Iterator[Recording]:
+    """Yield the rollouts in file order; a damaged line is left out and reported."""
+    digest = unit.digest()
+    header: Header | None = None
+    draft = _Draft()
+    position = 0
+    for number, line in json_lines(unit.only.read(), report):
+        if "rollout" in line:
+            if header is not None:
+                yield _recording(header, draft, Source(unit.name, digest, NAME, position), report)
+                position += 1
+            header, draft = _header(line["rollout"], f"line {number}"), _Draft()
+        elif header is None:
+            report.skip(f"line {number}", "an event before any rollout")
+        else:
+            draft.add(line, f"line {number}", report)
+    if header is not None:
+        yield _recording(header, draft, Source(unit.name, digest, NAME, position), report)
+
+
+class _Draft:
+    """The events of one rollout as its lines come."""
+
+    def __init__(self) -> None:
+        self.builder = TraceBuilder()
+        self.ended: RolloutEnded | None = None
+        self._messages: dict[str, list[JSON]] = {}
+        self._tools: dict[str, JSON] = {}
+
+    def add(self, line: Mapping[str, JSON], where: str, report: Report) -> None:
+        """Append the event of one line, or report why it is left out."""
+        try:
+            if line.get("kind") == "model_call":
+                self._model_call(line)
+                return
+            event = from_json(line)
+            if isinstance(event, RolloutEnded):
+                self.ended = event
+            elif not isinstance(event, RolloutStarted):
+                self.builder.add(event)
+            else:
+                self._started(event)
+        except (msgspec.ValidationError, FormatRefused) as error:
+            report.skip(where, str(error))
+
+    def _started(self, event: RolloutStarted) -> None:
+        if self.builder.events:
+            raise FormatRefused("rollout_started is not the first event")
+        self.builder.add(event)
+
+    def _model_call(self, line: Mapping[str, JSON]) -> None:
+        agent, keep, given = line.get("agent", ""), line.get("keep", 0), line.get("messages", [])
+        if not isinstance(agent, str) or not isinstance(keep, int) or not isinstance(given, list):
+            raise FormatRefused("agent must be text, keep a number and messages a list")
+        previous = self._messages.get(agent, [])
+        if not 0 <= keep <= len(previous):
+            raise FormatRefused(f"keeps {keep} messages of {len(previous)}")
+        messages = previous[:keep] + given
+        rest = {key: value for key, value in line.items() if key not in ("messages", "keep", "tools", "agent", "input")}
+        event = from_json(rest)
+        if not isinstance(event, ModelCall):
+            raise FormatRefused("not a model call")
+        tools = line.get("tools")
+        if tools is True:
+            tools = self._tools.get(agent)
+        self._messages[agent], self._tools[agent] = messages, tools
+        fields = {name: getattr(event, name) for name in event.__struct_fields__}
+        for name in ("agent", "input", "tools"):
+            del fields[name]
+        self.builder.model_call(messages, tools=tools, agent=agent, **fields)
+
+
+def _header(raw: JSON, where: str) -> Header:
+    try:
+        header = msgspec.convert(raw, type=Header)
+    except msgspec.ValidationError as error:
+        raise FormatRefused(f"the rollout's opening can't be read: {error}", where=where) from error
+    if header.schema != SCHEMA:
+        raise FormatRefused(f"schema {header.schema!r}", where=where, hint=f"this version reads {SCHEMA}")
+    return header
+
+
+def _recording(header: Header, draft: _Draft, source: Source, report: Report) -> Recording:
+    if header.manifest is not None:
+        manifest = Manifest.from_json(header.manifest)
+    else:
+        manifest = Manifest.of(
+            {"panel.case": header.case, "model.name": header.model or None, "harness.name": header.harness or None}
+            | header.conditions,
+            unknown="not stated in the file",
+            provenance=Provenance.IMPORTED,
+        )
+    outcome = header.outcome
+    if draft.ended is None and outcome is Outcome.UNKNOWN:
+        outcome = Outcome.INTERRUPTED
+        report.skip(f"rollout {source.position}", "no closing event and no outcome: kept as interrupted")
+    return Recording(
+        manifest=manifest,
+        trace=_closed(draft, manifest, outcome),
+        outcome=outcome,
+        case=header.case,
+        source=source,
+        project=header.project,
+        panel=header.panel,
+        experiment=header.experiment,
+        harness=header.harness,
+        revision=header.revision,
+        model=header.model,
+        engine=header.engine,
+        trial=header.trial if header.trial is not None else source.position,
+        trial_stated=header.trial is not None,
+        tags=tuple(header.tags),
+        reward=header.reward,
+        origin=header.origin,
+        grade=header.grade,
+        missing=header.missing or "harness: none was named that could run again",
+        started_at=header.started_at,
+        ended_at=header.ended_at,
+        budgets=header.budgets,
+        facts=header.facts,
+    )
+
+
+def _closed(draft: _Draft, manifest: Manifest, outcome: Outcome) -> Trace:
+    """Complete the trace with an opening and a closing event where the file has none."""
+    builder = draft.builder
+    if not builder.events or not isinstance(builder.events[0], RolloutStarted):
+        builder.events.insert(0, RolloutStarted(manifest=manifest.digest))
+    if draft.ended is not None and draft.ended.count == len(builder.events) + 1:
+        builder.events.append(draft.ended)
+        return builder.trace()
+    ended = draft.ended or RolloutEnded(outcome=outcome)
+    return builder.close(outcome, state=ended.state, diff=ended.diff, error=ended.error, extra=dict(ended.extra))
+
+
+def lines(header: Header, trace: Trace) -> Iterator[dict[str, JSON]]:
+    """Yield a trace as the lines of this format."""
+    yield {"rollout": msgspec.to_builtins(header)}
+    windows, tools_before = Windows(), dict[str, int | None]()
+    for event in trace.events:
+        yield _line(event, trace, windows, tools_before)
+
+
+def _line(event: AnyEvent, trace: Trace, windows: Windows, tools_before: dict[str, int | None]) -> dict[str, JSON]:
+    line = to_json(event)
+    if not isinstance(event, ModelCall):
+        return line
+    windows.open(event)
+    line.pop("input", None)
+    window: Window = event.input
+    line["keep"] = window.keep
+    line["messages"] = [trace.payloads[position] for position in window.add]
+    if event.tools is not None:
+        line["tools"] = True if tools_before.get(event.agent) == event.tools else trace.payloads[event.tools]
+    tools_before[event.agent] = event.tools
+    return line

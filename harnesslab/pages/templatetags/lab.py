@@ -1,0 +1,5 @@
+"""Filters for how facts are written on pages."""
+
+from django import template
+
+register = template.Library()

@@ -1,0 +1,146 @@
+"""Reading stored traces: by position, chunk by chunk, never the whole for one page."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import cached_property
+
+from backports import zstd
+
+from harnesslab.core import comparators, packing, scrub
+from harnesslab.core.canonical import JSON, parse
+from harnesslab.core.contract import Contract
+from harnesslab.core.errors import NotFound
+from harnesslab.core.events import AnyEvent, ModelCall
+from harnesslab.core.manifest import Manifest
+from harnesslab.core.trace import Trace, Windows, rebuild
+from harnesslab.queries.manifests import load_manifest
+from harnesslab.store.models import Blob, Chunk, Event, Rollout, StoredPath
+from harnesslab.store.models.events import KINDS, MAX_EVENTS, key
+
+OPEN_CHUNKS = 8
+"""How many opened chunks a tape holds."""
+
+
+class StoredTape:
+    """A tape over a stored rollout: reads event rows once, and chunks when asked for what is in them."""
+
+    def __init__(self, rollout: Rollout) -> None:
+        self.rollout = rollout
+        self.outcome = rollout.outcome
+        self._opened: dict[int, packing.Opened] = {}
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """The conditions it ran under."""
+        return load_manifest(self.rollout.manifest_id)
+
+    @cached_property
+    def _rows(self) -> list[tuple[int, int]]:
+        first = key(self.rollout.pk, 0)
+        rows = Event.objects.filter(key__gte=first, key__lt=first + MAX_EVENTS).order_by("key")
+        return list(rows.values_list("kind", "step"))
+
+    @cached_property
+    def kinds(self) -> Sequence[str]:
+        """The tag of each event."""
+        return [KINDS[kind] for kind, _ in self._rows]
+
+    @cached_property
+    def steps(self) -> Sequence[int]:
+        """The step of each event."""
+        return [step for _, step in self._rows]
+
+    @cached_property
+    def _index(self) -> list[tuple[int, int]]:
+        """(first event, first payload) of each chunk."""
+        first = key(self.rollout.pk, 0)
+        rows = Chunk.objects.filter(key__gte=first, key__lt=first + MAX_EVENTS).order_by("key")
+        return list(rows.values_list("first_event", "first_payload"))
+
+    def event(self, index: int) -> AnyEvent:
+        """Return one event."""
+        chunk = self._chunk_of_event(index)
+        return chunk.events[index - chunk.first_event]
+
+    def messages(self, index: int) -> list[JSON]:
+        """Return the messages of the model call at an event position."""
+        return [self.payload(position) for position in self.message_positions(index)]
+
+    def message_positions(self, index: int) -> list[int]:
+        """Return the payload positions of a model call's messages."""
+        chunk = self._chunk_of_event(index)
+        windows = Windows.at(dict(chunk.windows))
+        positions: list[int] = []
+        for event in chunk.events[: index - chunk.first_event + 1]:
+            if isinstance(event, ModelCall):
+                positions = windows.open(event)
+        return list(positions)
+
+    def payload(self, position: int) -> JSON:
+        """Return one payload."""
+        number = bisect_right(self._index, position, key=lambda entry: entry[1]) - 1
+        # chunks without payloads of their own begin at the same payload position as the next
+        while number > 0 and position >= self._payload_end(number):
+            number -= 1
+        chunk = self._chunk(number)
+        return chunk.payloads[position - chunk.first_payload]
+
+    def path(self, contract: Contract) -> comparators.Path:
+        """Return the path under a contract, from the store or computed; raises `NotComparable`."""
+        row = StoredPath.objects.filter(rollout_id=self.rollout.pk, contract=contract.key).first()
+        return stored_path(row, contract) if row is not None else comparators.path(self.trace(), contract)
+
+    def trace(self) -> Trace:
+        """Return the whole trace; only for what must see all of it."""
+        events: list[AnyEvent] = []
+        payloads: list[JSON] = []
+        for number in range(len(self._index)):
+            chunk = self._chunk(number)
+            events += chunk.events
+            payloads += chunk.payloads
+        return rebuild(events, payloads)
+
+    def seals(self) -> list[bytes]:
+        """Return the recorded seals in order."""
+        first = key(self.rollout.pk, 0)
+        rows = Event.objects.filter(key__gte=first, key__lt=first + MAX_EVENTS).order_by("key")
+        return [bytes(seal) for seal in rows.values_list("seal", flat=True)]
+
+    def _payload_end(self, number: int) -> int:
+        return self._index[number + 1][1] if number + 1 < len(self._index) else 1 << 62
+
+    def _chunk_of_event(self, index: int) -> packing.Opened:
+        number = bisect_right(self._index, index, key=lambda entry: entry[0]) - 1
+        if number < 0 or index >= self.rollout.events:
+            raise NotFound(f"there is no event {index}", where=f"rollout {self.rollout.pk}")
+        return self._chunk(number)
+
+    def _chunk(self, number: int) -> packing.Opened:
+        known = self._opened.get(number)
+        if known is None:
+            if len(self._opened) >= OPEN_CHUNKS:
+                self._opened.pop(next(iter(self._opened)))
+            data = Chunk.objects.values_list("data", flat=True).get(key=key(self.rollout.pk, number))
+            known = self._opened[number] = _with_blobs(packing.open_chunk(bytes(data)))
+        return known
+
+
+def stored_path(row: StoredPath, contract: Contract) -> comparators.Path:
+    """Read a kept path."""
+    indices = array("I", zstd.decompress(bytes(row.indices)))
+    removed = scrub.Removed()
+    removed.counts.update(row.removed.get("counts", {}))
+    removed.examples.update(row.removed.get("examples", {}))
+    return comparators.Path(contract, indices, bytes(row.own), bytes(row.path), removed)
+
+
+def _with_blobs(chunk: packing.Opened) -> packing.Opened:
+    """Put in the payloads that are kept once for all rollouts."""
+    if chunk.absent:
+        blobs = Blob.objects.in_bulk(list(chunk.absent.values()))
+        for position, digest in chunk.absent.items():
+            chunk.payloads[position - chunk.first_payload] = parse(zstd.decompress(bytes(blobs[digest].data)))
+    return chunk

@@ -1,0 +1,32 @@
+"""One module a noun."""
+
+from harnesslab.store.models.annotations import CauseOverride, Note, SavedView
+from harnesslab.store.models.audit import AuditEntry, Purge
+from harnesslab.store.models.events import Blob, Chunk, Event, LooseEvent, StoredPath
+from harnesslab.store.models.jobs import Job, JobState
+from harnesslab.store.models.manifests import StoredManifest
+from harnesslab.store.models.projects import Case, Experiment, Panel, Project
+from harnesslab.store.models.rollouts import Rollout
+from harnesslab.store.models.sources import SourceFile
+
+__all__ = [
+    "AuditEntry",
+    "Blob",
+    "Case",
+    "CauseOverride",
+    "Chunk",
+    "Event",
+    "Experiment",
+    "Job",
+    "JobState",
+    "LooseEvent",
+    "Note",
+    "Panel",
+    "Project",
+    "Purge",
+    "Rollout",
+    "SavedView",
+    "SourceFile",
+    "StoredManifest",
+    "StoredPath",
+]

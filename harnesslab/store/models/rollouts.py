@@ -1,0 +1,96 @@
+"""Rollouts: one row each, with everything a list shows, so that a list reads no trace."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+
+from harnesslab.core import rollout as domain
+from harnesslab.store.models.manifests import StoredManifest
+from harnesslab.store.models.projects import Case, Experiment, Project
+from harnesslab.store.models.sources import SourceFile
+
+
+class RolloutQuerySet(models.QuerySet["Rollout"]):
+    """The words that filters are made of."""
+
+    def listed(self) -> RolloutQuerySet:
+        """With what a row of a list shows."""
+        return self.select_related("case__panel", "project", "experiment")
+
+    def matching(self, text: str) -> RolloutQuerySet:
+        """Whose name, case, model, harness or tags contain a text."""
+        return self.filter(search__contains=text.lower())
+
+    def siblings_of(self, rollout: Rollout) -> RolloutQuerySet:
+        """The other trials of its case."""
+        return self.filter(case_id=rollout.case_id).exclude(pk=rollout.pk)
+
+
+class Rollout(models.Model):
+    """One recorded episode of one case."""
+
+    project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="rollouts", db_index=False)
+    case = models.ForeignKey(Case, on_delete=models.PROTECT, related_name="rollouts", db_index=False)
+    experiment = models.ForeignKey(Experiment, on_delete=models.PROTECT, null=True, related_name="rollouts")
+    manifest = models.ForeignKey(StoredManifest, on_delete=models.PROTECT, related_name="rollouts", db_index=False)
+    source = models.ForeignKey(SourceFile, on_delete=models.PROTECT, null=True, related_name="rollouts", db_index=False)
+    position = models.IntegerField(default=0)
+    """Zero-based position among the source's rollouts."""
+    trial = models.IntegerField(default=0)
+    outcome = models.CharField(max_length=24)
+    reward = models.FloatField(null=True)
+    origin = models.CharField(max_length=12)
+    grade = models.CharField(max_length=24)
+    missing = models.TextField(blank=True)
+    model = models.CharField(max_length=200, blank=True)
+    engine = models.CharField(max_length=200, blank=True)
+    harness = models.CharField(max_length=200, blank=True)
+    revision = models.CharField(max_length=200, blank=True)
+    tags = models.JSONField(default=list)
+    search = models.TextField(blank=True)
+    """Lower-case text that the search box looks in."""
+    steps = models.IntegerField(default=0)
+    events = models.IntegerField(default=0)
+    input_tokens = models.BigIntegerField(null=True)
+    output_tokens = models.BigIntegerField(null=True)
+    cached_tokens = models.BigIntegerField(null=True)
+    seconds = models.FloatField(null=True)
+    budgets = models.JSONField(default=dict)
+    facts = models.BinaryField(default=bytes)
+    """What its source states of it, verbatim; see `store.text.frozen`."""
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    head = models.BinaryField(max_length=32, null=True)
+    """The seal of the last event; null while recording."""
+    path = models.BinaryField(max_length=16, null=True)
+    """Digest of the whole path at level text without rules: equal paths behaved equally to the last character."""
+
+    objects = RolloutQuerySet.as_manager()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["source", "position"], name="rollout_source_position_unique"),
+            models.CheckConstraint(
+                condition=models.Q(outcome__in=[item.value for item in domain.Outcome]), name="rollout_outcome_known"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(origin__in=[item.value for item in domain.Origin]), name="rollout_origin_known"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(grade__in=[item.value for item in domain.Grade]), name="rollout_grade_known"
+            ),
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=["project", "outcome"], name="rollout_project_outcome"),
+            models.Index(fields=["case", "trial", "outcome", "path"], name="rollout_case_outcome"),
+            models.Index(fields=["model"], name="rollout_model"),
+            models.Index(fields=["harness", "revision"], name="rollout_harness"),
+            models.Index(fields=["outcome"], name="rollout_outcome"),
+            models.Index(fields=["manifest"], name="rollout_manifest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.case_id} #{self.trial}"
