@@ -1,1 +1,13 @@
-"""The `harnesslab` command."""
+"""The `harnesslab` command: one module a noun."""
+
+from __future__ import annotations
+
+import click
+
+
+def register(group: click.Group) -> None:
+    """Add all commands; called once Django is set up, since they import its models."""
+    from harnesslab.cli import imports
+
+    for command in (imports.import_files,):
+        group.add_command(command)

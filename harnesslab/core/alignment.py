@@ -18,11 +18,17 @@ class Relation(StrEnum):
     """How the two sides of a row compare."""
 
     EQUAL = "equal"
+    SCRUBBED = "scrubbed"
+    """Equal only after the contract's rules."""
     CHANGED = "changed"
     MOVED = "moved"
     """The same content at another place."""
     ONLY_A = "only-a"
     ONLY_B = "only-b"
+
+
+SAME = frozenset({Relation.EQUAL, Relation.SCRUBBED})
+"""Relations that the contract counts as equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +141,9 @@ class Summary:
     """Counts of rows by relation, edits (steps touched, a run of rows in one step being one edit), and rejoining."""
 
     equal: int
+    """Rows that the contract counts as equal."""
+    scrubbed: int
+    """Those of them that the rules made equal."""
     changed: int
     moved: int
     only_a: int
@@ -150,10 +159,11 @@ def summarise(rows: Sequence[Row], a: Sequence[Item], b: Sequence[Item]) -> Summ
     touched: set[tuple[str, int]] = set()
     for row in rows:
         counts[row.relation] += 1
-        if row.relation is not Relation.EQUAL:
+        if row.relation not in SAME:
             touched.add(("b", b[row.b].step) if row.b is not None else ("a", a[row.a].step if row.a is not None else 0))
     return Summary(
-        counts[Relation.EQUAL],
+        counts[Relation.EQUAL] + counts[Relation.SCRUBBED],
+        counts[Relation.SCRUBBED],
         counts[Relation.CHANGED],
         counts[Relation.MOVED],
         counts[Relation.ONLY_A],
@@ -166,7 +176,7 @@ def summarise(rows: Sequence[Row], a: Sequence[Item], b: Sequence[Item]) -> Summ
 def _rejoins(rows: Sequence[Row], a: Sequence[Item]) -> int | None:
     """Return where the final run of equal rows begins, if an action is in it and something differs before."""
     start = len(rows)
-    while start > 0 and rows[start - 1].relation is Relation.EQUAL:
+    while start > 0 and rows[start - 1].relation in SAME:
         start -= 1
     if start == 0:
         return None

@@ -62,7 +62,7 @@ def compare_tapes(a: Tape, b: Tape, contract: Contract) -> Comparison:
     declared = [pair for pair in conditions if pair.difference is Difference.DIFFERENT]
     raw_contract = Contract(Level.TEXT, (), contract.scope)
     items_a, items_b = _items(a, path_a), _items(b, path_b)
-    rows = _aligned(path_a, path_b, items_a, items_b)
+    rows = _marked(_aligned(path_a, path_b, items_a, items_b), a, b, contract)
     return Comparison(
         contract=contract,
         ladder={level: _rung(a, b, level, contract) for level in LADDER},
@@ -112,6 +112,23 @@ def _aligned(path_a: Path, path_b: Path, items_a: list[Item], items_b: list[Item
     return common + [
         Row(row.relation, None if row.a is None else row.a + start, None if row.b is None else row.b + start)
         for row in rest
+    ]
+
+
+def _marked(rows: list[Row], a: Tape, b: Tape, contract: Contract) -> list[Row]:
+    """Mark the rows that are equal only after the contract's rules."""
+    if not contract.rules:
+        return rows
+    bare = Contract(contract.level, (), contract.scope)
+    bare_a, bare_b = a.path(bare), b.path(bare)
+    return [
+        Row(alignment.Relation.SCRUBBED, row.a, row.b)
+        if row.relation is alignment.Relation.EQUAL
+        and row.a is not None
+        and row.b is not None
+        and bare_a.own_at(row.a) != bare_b.own_at(row.b)
+        else row
+        for row in rows
     ]
 
 

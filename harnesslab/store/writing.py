@@ -28,7 +28,7 @@ def insert(model: type[models.Model], columns: Sequence[str], rows: Iterable[Row
 
 
 _TYPES = {
-    "BigIntegerField": "int8",
+    "BigAutoField": "int8",
     "IntegerField": "int4",
     "SmallIntegerField": "int2",
     "BinaryField": "bytea",

@@ -13,7 +13,8 @@ from django.db import models
 from harnesslab.store.models.rollouts import Rollout
 
 KEY_SHIFT = 20
-"""An event's key is its rollout's id shifted by this, plus its position: one index serves both."""
+"""An event's key is its rollout's id shifted by this, plus its position: one index serves both, and since SQLite
+keeps an integer primary key as the row's own address, it costs nothing there."""
 MAX_EVENTS = 1 << KEY_SHIFT
 KINDS: tuple[str, ...] = (
     "rollout_started",
@@ -40,7 +41,7 @@ def key(rollout_id: int, position: int) -> int:
 class Event(models.Model):
     """One event without its content: kind, step, seal, and for model calls what was asked and answered."""
 
-    key = models.BigIntegerField(primary_key=True)
+    key = models.BigAutoField(primary_key=True)
     kind = models.SmallIntegerField()
     step = models.IntegerField()
     seal = models.BinaryField(max_length=32)
@@ -64,7 +65,7 @@ class LooseEvent(models.Model):
     `body` holds the lines of a chunk for this event alone: the payloads it is the first to name, and itself.
     """
 
-    key = models.BigIntegerField(primary_key=True)
+    key = models.BigAutoField(primary_key=True)
     body = models.BinaryField()
 
     def __str__(self) -> str:
@@ -74,7 +75,7 @@ class LooseEvent(models.Model):
 class Chunk(models.Model):
     """A run of events with the payloads they are the first to name; see `core.packing`."""
 
-    key = models.BigIntegerField(primary_key=True)
+    key = models.BigAutoField(primary_key=True)
     first_event = models.IntegerField()
     first_payload = models.IntegerField()
     data = models.BinaryField()

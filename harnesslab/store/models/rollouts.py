@@ -42,6 +42,8 @@ class Rollout(models.Model):
     outcome = models.CharField(max_length=24)
     reward = models.FloatField(null=True)
     origin = models.CharField(max_length=12)
+    mode = models.CharField(max_length=12, blank=True)
+    """Mode of the rerun that made it; empty for anything else."""
     grade = models.CharField(max_length=24)
     missing = models.TextField(blank=True)
     model = models.CharField(max_length=200, blank=True)
@@ -90,6 +92,9 @@ class Rollout(models.Model):
             models.Index(fields=["harness", "revision"], name="rollout_harness"),
             models.Index(fields=["outcome"], name="rollout_outcome"),
             models.Index(fields=["manifest"], name="rollout_manifest"),
+            models.Index(fields=["steps"], name="rollout_steps"),
+            models.Index(fields=["output_tokens"], name="rollout_output_tokens"),
+            models.Index(fields=["seconds"], name="rollout_seconds"),
         ]
 
     def __str__(self) -> str:

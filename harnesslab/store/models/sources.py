@@ -16,6 +16,8 @@ class SourceFile(models.Model):
     size = models.BigIntegerField()
     skipped = models.JSONField(default=list)
     """What could not be imported, as [where, why] pairs."""
+    complete = models.BooleanField(default=False)
+    """False while its import runs, or after it was killed: importing again then goes on where it stopped."""
     imported_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

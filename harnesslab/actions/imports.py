@@ -1,0 +1,100 @@
+"""Importing: a unit becomes rollouts, each in its own transaction; nothing is ever doubled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from django.db import transaction
+
+from harnesslab.actions.rollouts import store_recording
+from harnesslab.core.errors import HarnessLabError
+from harnesslab.core.rollout import Recording
+from harnesslab.formats.inputs import Report, Unit
+from harnesslab.formats.registry import recognise
+from harnesslab.store.models import Rollout, SourceFile
+from harnesslab.store.text import storable
+
+Progress = Callable[[int], None]
+"""Told the number of rollouts stored so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportResult:
+    """What became of one unit: `imported`, `duplicate`, `partial` or `refused`."""
+
+    file: str
+    status: str
+    format: str = ""
+    rollouts: list[int] = field(default_factory=list)
+    reason: str = ""
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+
+
+def import_units(
+    units: Iterable[Unit], *, project: str = "", progress: Progress | None = None
+) -> Iterator[ImportResult]:
+    """Import units one after the other; a refused one never stops the rest."""
+    for unit in units:
+        yield import_unit(unit, project=project, progress=progress)
+
+
+def import_unit(unit: Unit, *, project: str = "", progress: Progress | None = None) -> ImportResult:
+    """Import one unit, or say why not; `project` overrides the one that the format names."""
+    try:
+        return _import(unit, project, progress)
+    except HarnessLabError as error:
+        return ImportResult(unit.name, "refused", reason=error.sentence)
+
+
+def _import(unit: Unit, project: str, progress: Progress | None) -> ImportResult:
+    digest = unit.digest()
+    known = SourceFile.objects.filter(digest=digest).first()
+    if known is not None and known.complete:
+        ids = list(known.rollouts.order_by("position").values_list("pk", flat=True))
+        reason = f"already imported as {known.name}" if known.name != unit.name else "already imported"
+        return ImportResult(unit.name, "duplicate", known.format, ids, reason)
+    importer = recognise(unit).importer
+    report = Report()
+    source, ids = known, []
+    stored = dict(known.rollouts.values_list("position", "pk")) if known is not None else {}
+    for recording in importer.read(unit, report):
+        source = source or _open_source(unit, digest, importer.NAME)
+        ids.append(stored.get(recording.source.position) or _store(recording, source, project).pk)
+        if progress is not None:
+            progress(len(ids))
+    skipped = [(item.where, item.why) for item in report.skipped]
+    if source is None:
+        return ImportResult(
+            unit.name, "refused", importer.NAME, reason=_nothing(unit, importer.NAME, skipped), skipped=skipped
+        )
+    source.skipped = [[storable(where), storable(why)] for where, why in skipped]
+    source.complete = True
+    source.save(update_fields=["skipped", "complete"])
+    status = "partial" if skipped else "imported"
+    return ImportResult(unit.name, status, importer.NAME, ids, _summary(skipped), skipped)
+
+
+def _store(recording: Recording, source: SourceFile, project: str) -> Rollout:
+    return store_recording(replace(recording, project=project) if project else recording, source)
+
+
+def _open_source(unit: Unit, digest: str, name: str) -> SourceFile:
+    size = sum(file.size for file in unit.files.values())
+    with transaction.atomic():
+        source, _ = SourceFile.objects.get_or_create(
+            digest=digest, defaults={"name": storable(unit.name, 400), "format": name, "size": size}
+        )
+    return source
+
+
+def _nothing(unit: Unit, name: str, skipped: list[tuple[str, str]]) -> str:
+    first = f"; {skipped[0][0]}: {skipped[0][1]}" if skipped else ""
+    return f"{unit.name}: recognised as {name}, but it holds no rollout{first}"
+
+
+def _summary(skipped: list[tuple[str, str]]) -> str:
+    if not skipped:
+        return ""
+    more = f", and {len(skipped) - 1} more" if len(skipped) > 1 else ""
+    return f"not imported: {skipped[0][0]}: {skipped[0][1]}{more}"

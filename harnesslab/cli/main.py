@@ -1,0 +1,45 @@
+"""The `harnesslab` command."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from harnesslab.core.errors import HarnessLabError
+
+
+class Commands(click.Group):
+    """Prints an expected error as one line and exits with 1."""
+
+    def invoke(self, context: click.Context) -> object:
+        """Run a command."""
+        try:
+            return super().invoke(context)
+        except HarnessLabError as error:
+            click.echo(f"error: {error.sentence}", err=True)
+            context.exit(1)
+
+
+@click.group(cls=Commands)
+@click.version_option(package_name="harnesslab")
+def cli() -> None:
+    """HarnessLab: what ran, what happened, where two runs part and why."""
+
+
+def main() -> None:
+    """Start Django and run the command."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "harnesslab.settings")
+    sys.setrecursionlimit(3000)
+    import django
+
+    django.setup()
+    from harnesslab.cli import register
+
+    register(cli)
+    cli()
+
+
+if __name__ == "__main__":
+    main()

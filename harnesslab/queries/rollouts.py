@@ -1,0 +1,190 @@
+"""Rollouts as read models: rows of the list, groups by case, and one rollout's header."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from django.db.models import Count, QuerySet
+from pydantic import BaseModel, ConfigDict
+
+from harnesslab.core.canonical import JSON
+from harnesslab.core.errors import NotFound
+from harnesslab.core.rollout import Outcome
+from harnesslab.core.statistics import Rate, case_rate
+from harnesslab.queries.filters import RolloutFilter, cursor, ordered
+from harnesslab.store.models import Rollout
+from harnesslab.store.text import thawed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+PAGE = 100
+GROUPS = 50
+
+
+class ReadModel(BaseModel):
+    """What queries return: frozen, and the schema of the JSON API."""
+
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+
+
+class RolloutRow(ReadModel):
+    """One rollout as lists show it; steps and trials count from 0."""
+
+    id: int
+    project: str
+    panel: str
+    case: str
+    experiment: str
+    trial: int
+    outcome: str
+    reward: float | None
+    origin: str
+    mode: str
+    grade: str
+    missing: str
+    model: str
+    engine: str
+    harness: str
+    revision: str
+    tags: list[str]
+    steps: int
+    events: int
+    input_tokens: int | None
+    output_tokens: int | None
+    cached_tokens: int | None
+    seconds: float | None
+    manifest: str
+    seal: str
+    path: str
+    started_at: datetime | None
+    created_at: datetime
+
+
+class RolloutPage(ReadModel):
+    """A page of the list."""
+
+    rows: list[RolloutRow]
+    count: int
+    next: str
+    """Cursor of the next page; empty at the end."""
+
+
+class CaseGroup(ReadModel):
+    """The trials of one case under the filters."""
+
+    project: str
+    panel: str
+    case: str
+    rate: Rate
+    paths: int
+    """How many distinct paths the trials took."""
+    trials: list[RolloutRow]
+
+
+class GroupPage(ReadModel):
+    """A page of the list grouped by case."""
+
+    groups: list[CaseGroup]
+    count: int
+    next: str
+
+
+def row_of(rollout: Rollout) -> RolloutRow:
+    """Make the read model of a row that was fetched with `listed()`."""
+    return RolloutRow(
+        id=rollout.pk,
+        project=rollout.project.name,
+        panel=rollout.case.panel.name,
+        case=rollout.case.name,
+        experiment=rollout.experiment.name if rollout.experiment is not None else "",
+        trial=rollout.trial,
+        outcome=rollout.outcome,
+        reward=rollout.reward,
+        origin=rollout.origin,
+        mode=rollout.mode,
+        grade=rollout.grade,
+        missing=rollout.missing,
+        model=rollout.model,
+        engine=rollout.engine,
+        harness=rollout.harness,
+        revision=rollout.revision,
+        tags=rollout.tags,
+        steps=rollout.steps,
+        events=rollout.events,
+        input_tokens=rollout.input_tokens,
+        output_tokens=rollout.output_tokens,
+        cached_tokens=rollout.cached_tokens,
+        seconds=rollout.seconds,
+        manifest=rollout.manifest_id,
+        seal=bytes(rollout.head or b"").hex(),
+        path=bytes(rollout.path or b"").hex(),
+        started_at=rollout.started_at,
+        created_at=rollout.created_at,
+    )
+
+
+def get_rollout(rollout_id: int) -> Rollout:
+    """Return a rollout's row; raises `NotFound`."""
+    rollout = Rollout.objects.listed().defer("search").filter(pk=rollout_id).first()
+    if rollout is None:
+        raise NotFound(f"there is no rollout {rollout_id}", hint="it may have been deleted")
+    return rollout
+
+
+def facts_of(rollout: Rollout) -> JSON:
+    """Return what the source states of a rollout as a whole."""
+    return thawed(rollout.facts)
+
+
+def rollout_page(chosen: RolloutFilter, after: str = "", size: int = PAGE) -> RolloutPage:
+    """Return a page of rollouts under filters."""
+    filtered = chosen.apply(Rollout.objects.all())
+    rows = list(_listed(ordered(filtered, chosen.sort, after))[: size + 1])
+    more = cursor(rows[size - 1], chosen.sort) if len(rows) > size else ""
+    return RolloutPage(rows=[row_of(row) for row in rows[:size]], count=filtered.count(), next=more)
+
+
+def group_page(chosen: RolloutFilter, after: str = "", size: int = GROUPS) -> GroupPage:
+    """Return a page of cases with their trials under filters, newest case first."""
+    filtered = chosen.apply(Rollout.objects.all())
+    cases = filtered.values("case_id").annotate(n=Count("pk")).order_by("-case_id")
+    count = cases.count()
+    page = cases.filter(case_id__lt=int(after)) if after.isdigit() else cases
+    ids = [entry["case_id"] for entry in page[: size + 1]]
+    trials = _listed(filtered.filter(case_id__in=ids[:size])).order_by("-case_id", "experiment_id", "trial", "pk")
+    grouped: dict[int, list[Rollout]] = defaultdict(list)
+    for trial in trials:
+        grouped[trial.case_id].append(trial)
+    more = str(ids[size - 1]) if len(ids) > size else ""
+    return GroupPage(groups=[_group(grouped[case]) for case in ids[:size]], count=count, next=more)
+
+
+def siblings(rollout: Rollout) -> list[RolloutRow]:
+    """Return all trials of a rollout's case, itself included, in trial order; at most 200."""
+    rows = Rollout.objects.filter(case_id=rollout.case_id).order_by("experiment_id", "trial", "pk")
+    return [row_of(row) for row in _listed(rows)[:200]]
+
+
+def _listed(rows: QuerySet[Rollout]) -> QuerySet[Rollout]:
+    return rows.select_related("case__panel", "project", "experiment").defer(
+        "search", "facts", "budgets", "experiment__facts"
+    )
+
+
+def _group(trials: Sequence[Rollout]) -> CaseGroup:
+    first = trials[0]
+    return CaseGroup(
+        project=first.project.name,
+        panel=first.case.panel.name,
+        case=first.case.name,
+        rate=case_rate([Outcome(trial.outcome) for trial in trials]),
+        paths=_distinct(trials),
+        trials=[row_of(trial) for trial in trials],
+    )
+
+
+def _distinct(trials: Iterable[Rollout]) -> int:
+    return len({bytes(trial.path) for trial in trials if trial.path})
