@@ -62,6 +62,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "harnesslab.pages.access.navigation",
             ],
             "builtins": ["harnesslab.pages.templatetags.lab"],
             "loaders": [

@@ -1,5 +1,49 @@
 """All addresses."""
 
-from django.urls import URLPattern, URLResolver
+from django.contrib.auth.views import LoginView, LogoutView
+from django.urls import URLPattern, URLResolver, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from harnesslab.api.routes import api
+from harnesslab.pages import accounts, bundles, compare, imports, jobs, manifests, projects, requests, rollouts
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", projects.projects, name="projects"),
+    path("health", projects.health, name="health"),
+    path("login", LoginView.as_view(template_name="accounts/login.html"), name="login"),
+    path("logout", LogoutView.as_view(), name="logout"),
+    # /account/
+    path("account/", accounts.account, name="account"),
+    path("account/tokens/", accounts.token_new, name="token-new"),
+    path("account/tokens/<int:token_id>/revoke/", accounts.token_revoke, name="token-revoke"),
+    path("account/users/", accounts.user_save, name="user-save"),
+    # /rollouts/
+    path("rollouts/", rollouts.rollouts, name="rollouts"),
+    path("rollouts/values/", rollouts.filter_values, name="rollouts-values"),
+    path("rollouts/views/", rollouts.save, name="rollouts-save-view"),
+    path("rollouts/<int:rollout_id>/", rollouts.rollout, name="rollout"),
+    path("rollouts/<int:rollout_id>/events/", rollouts.rollout_events, name="rollout-events"),
+    path("rollouts/<int:rollout_id>/events/<int:index>/", rollouts.rollout_event, name="rollout-event"),
+    path("rollouts/<int:rollout_id>/events/<int:index>/part/", rollouts.rollout_part, name="rollout-part"),
+    path("rollouts/<int:rollout_id>/notes/", rollouts.note, name="rollout-note"),
+    path("rollouts/<int:rollout_id>/delete/", rollouts.delete, name="rollout-delete"),
+    path("rollouts/<int:rollout_id>/bundle.zip", bundles.bundle, name="rollout-bundle"),
+    # /compare/
+    path("compare/", compare.compare, name="compare"),
+    path("compare/rows/", compare.compare_rows, name="compare-rows"),
+    path("compare/row/", compare.compare_row, name="compare-row"),
+    path("compare/report.json", compare.compare_report, name="compare-report"),
+    path("compare/override/", compare.compare_override, name="compare-override"),
+    # /manifests/
+    path("manifests/<str:digest>.json", manifests.manifest_json, name="manifest-json"),
+    path("manifests/<str:digest>/", manifests.manifest, name="manifest"),
+    # /requests/
+    path("requests/", requests.requests, name="requests"),
+    path("requests/<str:digest>/", requests.request_answers, name="request"),
+    # /import/ and /jobs/
+    path("import/", imports.import_page, name="import"),
+    path("import/files/", imports.import_upload, name="import-upload"),
+    path("jobs/", jobs.jobs, name="jobs"),
+    path("jobs/<int:job_id>/", jobs.job, name="job"),
+    path("jobs/<int:job_id>/cancel/", jobs.job_cancel, name="job-cancel"),
+    path("api/v1/", api.urls),
+]

@@ -12,7 +12,7 @@ from django.db import transaction
 
 from harnesslab.core import comparators, packing, seals
 from harnesslab.core.canonical import JSON, bytes_digest
-from harnesslab.core.contract import RAW
+from harnesslab.core.contract import RAW, Contract
 from harnesslab.core.errors import LimitExceeded
 from harnesslab.core.events import ModelCall, Usage
 from harnesslab.core.manifest import Manifest
@@ -91,6 +91,15 @@ def store_path(rollout_id: int, path: comparators.Path) -> None:
                 },
             },
         },
+    )
+
+
+def store_unsupported(rollout_id: int, contract: Contract) -> None:
+    """Remember that a rollout can't be compared under a contract."""
+    StoredPath.objects.get_or_create(
+        rollout_id=rollout_id,
+        contract=contract.key,
+        defaults={"indices": b"", "own": b"", "path": b"", "removed": {"unsupported": True}},
     )
 
 

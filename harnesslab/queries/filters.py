@@ -30,7 +30,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "mode": ("recorded", "live", "hybrid"),
     "grade": tuple(Grade),
 }
-_COLUMNS = {
+COLUMNS = {
     "project": "project__name",
     "panel": "case__panel__name",
     "case": "case__name",
@@ -95,9 +95,13 @@ class RolloutFilter:
         pairs = [(field.name, getattr(changed, field.name)) for field in fields(changed)]
         return urlencode([(name, value) for name, value in pairs if value and (name, value) != ("sort", "newest")])
 
+    def without(self, name: str) -> RolloutFilter:
+        """Return these filters with one of them unset."""
+        return replace(self, **{name: ""}) if name in {field.name for field in fields(self)} else self
+
     def apply(self, rows: QuerySet[Rollout]) -> QuerySet[Rollout]:
         """Return the rollouts that pass."""
-        for name, column in _COLUMNS.items():
+        for name, column in COLUMNS.items():
             value = getattr(self, name)
             if value:
                 rows = rows.filter(**{column: value})
@@ -116,10 +120,8 @@ class RolloutFilter:
             raise InvalidValue(f"{self.prefix!r} is no prefix", hint="ID@N, such as 12@8")
         paths = StoredPath.objects.filter(contract=RAW.key)
         start = (int(count) - 1) * WIDTH + 1
-        own = (
-            paths.filter(rollout_id=int(rollout)).annotate(at=Substr("path", start, WIDTH)).values_list("at", flat=True)
-        )
-        wanted = own.first()
+        own = paths.filter(rollout_id=int(rollout)).values_list("path", flat=True).first()
+        wanted = bytes(own or b"")[start - 1 : start - 1 + WIDTH]
         if not wanted:
             return Q(pk__in=())
         case = Rollout.objects.filter(pk=int(rollout)).values("case_id")

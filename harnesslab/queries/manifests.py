@@ -7,7 +7,7 @@ from backports import zstd
 from harnesslab.core.canonical import parse
 from harnesslab.core.errors import NotFound
 from harnesslab.core.manifest import Manifest
-from harnesslab.store.models import StoredManifest
+from harnesslab.store.models import Rollout, StoredManifest
 
 
 def manifest_bytes(digest: str) -> bytes:
@@ -21,3 +21,17 @@ def manifest_bytes(digest: str) -> bytes:
 def load_manifest(digest: str) -> Manifest:
     """Return a stored manifest; raises `NotFound`."""
     return Manifest.from_json(parse(manifest_bytes(digest)))
+
+
+def find_manifest(beginning: str) -> str:
+    """Return the digest that begins like this; raises `NotFound` where none or several do."""
+    found = list(StoredManifest.objects.filter(pk__startswith=beginning).values_list("pk", flat=True)[:2])
+    if len(found) != 1:
+        raise NotFound("no such manifest" if not found else "several manifests begin like this", where=beginning)
+    return found[0]
+
+
+def users_of(digest: str) -> list[tuple[int, str, int]]:
+    """Return (rollout, case, trial) of rollouts that ran under a manifest; at most 50."""
+    rows = Rollout.objects.filter(manifest_id=digest).order_by("pk")
+    return list(rows.values_list("pk", "case__name", "trial")[:50])

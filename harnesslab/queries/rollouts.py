@@ -7,13 +7,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from django.db.models import Count, QuerySet
-from pydantic import BaseModel, ConfigDict
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import NotFound
 from harnesslab.core.rollout import Outcome
 from harnesslab.core.statistics import Rate, case_rate
 from harnesslab.queries.filters import RolloutFilter, cursor, ordered
+from harnesslab.queries.read_model import ReadModel
 from harnesslab.store.models import Rollout
 from harnesslab.store.text import thawed
 
@@ -22,12 +22,6 @@ if TYPE_CHECKING:
 
 PAGE = 100
 GROUPS = 50
-
-
-class ReadModel(BaseModel):
-    """What queries return: frozen, and the schema of the JSON API."""
-
-    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
 
 
 class RolloutRow(ReadModel):

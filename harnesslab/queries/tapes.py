@@ -12,7 +12,7 @@ from backports import zstd
 from harnesslab.core import comparators, packing, scrub
 from harnesslab.core.canonical import JSON, parse
 from harnesslab.core.contract import Contract
-from harnesslab.core.errors import NotFound
+from harnesslab.core.errors import NotComparable, NotFound
 from harnesslab.core.events import AnyEvent, ModelCall
 from harnesslab.core.manifest import Manifest
 from harnesslab.core.trace import Trace, Windows, rebuild
@@ -103,6 +103,10 @@ class StoredTape:
             payloads += chunk.payloads
         return rebuild(events, payloads)
 
+    def seal(self, index: int) -> bytes:
+        """Return the recorded seal of one event."""
+        return bytes(Event.objects.values_list("seal", flat=True).get(key=key(self.rollout.pk, index)))
+
     def seals(self) -> list[bytes]:
         """Return the recorded seals in order."""
         first = key(self.rollout.pk, 0)
@@ -129,7 +133,9 @@ class StoredTape:
 
 
 def stored_path(row: StoredPath, contract: Contract) -> comparators.Path:
-    """Read a kept path."""
+    """Read a kept path; raises `NotComparable` where the trace was found to lack what the contract compares."""
+    if row.removed.get("unsupported"):
+        raise NotComparable(f"the trace does not record {contract.level.value}")
     indices = array("I", zstd.decompress(bytes(row.indices)))
     removed = scrub.Removed()
     removed.counts.update(row.removed.get("counts", {}))

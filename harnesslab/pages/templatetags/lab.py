@@ -1,5 +1,155 @@
-"""Filters for how facts are written on pages."""
+"""How facts are written on pages: the same everywhere."""
+
+from __future__ import annotations
+
+from datetime import datetime
 
 from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from harnesslab.core.canonical import canonical_bytes
+from harnesslab.core.manifest import Condition, Unknown
+from harnesslab.core.statistics import Rate
 
 register = template.Library()
+
+GLYPHS: dict[str, tuple[str, str]] = {
+    "solved": ("●", "good"),
+    "failed_verification": ("○", "bad"),
+    "step_cap": ("○", "bad"),
+    "timeout": ("○", "bad"),
+    "no_valid_action": ("○", "bad"),
+    "refused": ("○", "bad"),
+    "verify_timeout": ("◐", "doubt"),
+    "interrupted": ("◐", "doubt"),
+    "infra_error": ("◐", "doubt"),
+    "crash": ("✕", "bad"),
+    "running": ("…", "doubt"),
+    "not_run": ("–", "none"),
+    "unknown": ("–", "none"),
+}
+RELATIONS: dict[str, tuple[str, str]] = {
+    "equal": ("=", "equal"),
+    "scrubbed": ("≈", "equal after scrub"),
+    "changed": ("≠", "different"),
+    "moved": ("⇅", "moved"),
+    "only-a": ("−", "only in A"),
+    "only-b": ("+", "only in B"),
+}
+
+
+@register.filter
+def outcome(value: str) -> SafeString:
+    """Write an outcome as glyph, word and colour."""
+    glyph, tone = GLYPHS.get(value, ("–", "none"))
+    word = "no verdict" if value == "unknown" else value.replace("_", " ")
+    return format_html('<span class="outcome {}"><i aria-hidden="true">{}</i> {}</span>', tone, glyph, word)
+
+
+@register.filter
+def relation(value: str) -> SafeString:
+    """Write how two sides compare as a sign with its word for screen readers."""
+    sign, word = RELATIONS.get(value, ("?", value))
+    return format_html(
+        '<span title="{}"><i aria-hidden="true">{}</i><span class="sr">{}</span></span>', word, sign, word
+    )
+
+
+@register.filter
+def number(value: float | None) -> str:
+    """Write a count with thousands separators; unknown is not zero."""
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
+
+
+@register.filter
+def duration(seconds: float | None) -> str:
+    """Write a duration in the unit a person would use."""
+    if seconds is None:
+        return "–"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} m {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} m"
+
+
+@register.filter
+def size(characters: int) -> str:
+    """Write a size of text."""
+    if characters < 2000:
+        return f"{characters:,} characters"
+    return f"{characters / 1000:,.0f}k characters"
+
+
+@register.filter
+def one(index: int | None) -> str:
+    """Write a zero-based position as people count."""
+    return "–" if index is None else str(index + 1)
+
+
+@register.filter
+def digest(value: str) -> SafeString:
+    """Write a digest as eight characters, the whole on hover and for copying."""
+    return format_html(
+        '<code class="digest" data-copy="{}" title="{} — click to copy">{}</code>', value, value, value[:8]
+    )
+
+
+@register.filter
+def rate(value: Rate) -> SafeString:
+    """Write a rate with its denominator, interval and what was left out."""
+    if not value.n:
+        return format_html('<span class="quiet">no scored trial{}</span>', _excluded(value))
+    interval = f"{value.low * 100:.0f}–{value.high * 100:.0f} %"
+    return format_html(
+        '<b>{}/{}</b> <span class="quiet" title="95 % Wilson interval">{}{}</span>',
+        value.k,
+        value.n,
+        interval,
+        _excluded(value),
+    )
+
+
+def _excluded(value: Rate) -> str:
+    if not value.excluded:
+        return ""
+    parts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(value.excluded.items()))
+    return f" · not counted: {parts}".replace("unknown", "without verdict")
+
+
+@register.filter
+def when(value: datetime | None) -> SafeString:
+    """Write a time: UTC in the page, local by script, both on hover."""
+    if value is None:
+        return format_html("{}", "–")
+    return format_html(
+        '<time datetime="{}" title="{} UTC">{}</time>',
+        value.isoformat(),
+        value.strftime("%Y-%m-%d %H:%M:%S"),
+        value.strftime("%Y-%m-%d %H:%M"),
+    )
+
+
+@register.filter
+def words(value: str) -> str:
+    """Write a name from code as words."""
+    return value.replace("_", " ").replace("-", " ")
+
+
+@register.filter
+def get(mapping: dict[str, str], name: str) -> str:
+    """Look a name up."""
+    return mapping.get(name, "")
+
+
+@register.filter
+def condition(value: Condition) -> SafeString:
+    """Write a manifest's condition; an unknown one looks like a gap."""
+    if isinstance(value, Unknown):
+        return format_html('<span class="gap" title="{}">unknown</span>', value.reason)
+    text = value.value if isinstance(value.value, str) else canonical_bytes(value.value).decode()
+    return format_html("{}", text if len(text) <= 400 else text[:400] + "…")

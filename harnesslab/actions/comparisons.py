@@ -1,0 +1,50 @@
+"""Keeping the paths that a comparison needs, so that the next one reads digests only; and reviewers' findings."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from harnesslab.accounts.models import User
+from harnesslab.actions.rollouts import store_path, store_unsupported
+from harnesslab.core import comparators
+from harnesslab.core.contract import LADDER, Contract, Level
+from harnesslab.core.errors import InvalidValue, NotComparable
+from harnesslab.core.evidence import Cause
+from harnesslab.queries.rollouts import get_rollout
+from harnesslab.queries.tapes import StoredTape
+from harnesslab.store.models import AuditEntry, CauseOverride, StoredPath
+
+
+def prepare(rollout_id: int, contract: Contract) -> None:
+    """Compute and keep a rollout's missing paths for a contract and its ladder, reading the trace once."""
+    wanted = {level_contract.key: level_contract for level_contract in _needed(contract)}
+    kept = StoredPath.objects.filter(rollout_id=rollout_id, contract__in=wanted).values_list("contract", flat=True)
+    missing = [wanted[key] for key in wanted.keys() - set(kept)]
+    if not missing:
+        return
+    trace = StoredTape(get_rollout(rollout_id)).trace()
+    with transaction.atomic():
+        for item in missing:
+            try:
+                store_path(rollout_id, comparators.path(trace, item))
+            except NotComparable:
+                store_unsupported(rollout_id, item)
+
+
+def _needed(contract: Contract) -> list[Contract]:
+    ladder = [Contract(level, contract.rules, contract.scope) for level in LADDER]
+    return [*ladder, Contract(contract.level, (), contract.scope), Contract(Level.TEXT, (), contract.scope)]
+
+
+@transaction.atomic
+def override_cause(a_id: int, b_id: int, contract: Contract, cause: str, reason: str, author: User) -> CauseOverride:
+    """Record a reviewer's own finding; raises `InvalidValue` for an unknown cause or an empty reason."""
+    if cause not in tuple(Cause):
+        raise InvalidValue(f"no such cause: {cause}", hint=f"one of {', '.join(Cause)}")
+    if not reason.strip():
+        raise InvalidValue("a reason is needed", where="reason")
+    a, b = get_rollout(a_id), get_rollout(b_id)
+    AuditEntry.objects.create(user=author, action="override cause", subject=f"{a.pk}/{b.pk}", detail={"cause": cause})
+    return CauseOverride.objects.create(
+        a=a, b=b, contract=contract.key, cause=cause, reason=reason.strip(), author=author
+    )

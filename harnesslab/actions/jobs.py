@@ -1,0 +1,130 @@
+"""The life of a job: every change of state is one compare-and-set, so that no job runs twice at a time.
+
+Neither broker brings back the message of a killed worker, so the lease and the sweeper are the only recovery:
+a running job whose lease ran out is queued again, and after `max_attempts` it has failed.
+"""
+
+from __future__ import annotations
+
+import secrets
+from datetime import timedelta
+
+from django.db import IntegrityError, transaction
+from django.db.models import F
+from django.utils import timezone
+
+from harnesslab import queue
+from harnesslab.accounts.models import User
+from harnesslab.core.errors import Conflict, NotFound
+from harnesslab.store.models import Job, JobState
+from harnesslab.store.text import storable
+
+LEASE = timedelta(seconds=30)
+
+
+def enqueue(
+    kind: str,
+    payload: dict[str, object],
+    *,
+    idempotency_key: str = "",
+    user: User | None = None,
+    total: int | None = None,
+    queue_name: str = "cpu",
+) -> Job:
+    """Queue a job and ring the bell on commit; the same idempotency key gives the job that is already there."""
+    if idempotency_key:
+        known = Job.objects.filter(idempotency_key=idempotency_key).first()
+        if known is not None:
+            return known
+    try:
+        with transaction.atomic():
+            job = Job.objects.create(
+                kind=kind,
+                queue=queue_name,
+                payload=payload,
+                idempotency_key=idempotency_key or None,
+                created_by=user,
+                total=total,
+            )
+            transaction.on_commit(lambda: queue.ring(job.pk, queue_name))
+    except IntegrityError:
+        return Job.objects.get(idempotency_key=idempotency_key)
+    return job
+
+
+def claim(job_id: int) -> tuple[Job, str] | None:
+    """Take a queued job and return it with the lease to show; None where another worker has it."""
+    lease = secrets.token_hex(16)
+    now = timezone.now()
+    taken = Job.objects.filter(pk=job_id, state=JobState.QUEUED).update(
+        state=JobState.RUNNING,
+        lease=lease,
+        lease_until=now + LEASE,
+        attempt=F("attempt") + 1,
+        started_at=now,
+    )
+    return (Job.objects.get(pk=job_id), lease) if taken else None
+
+
+def heartbeat(job_id: int, lease: str, done: int | None = None, message: str | None = None) -> bool:
+    """Extend a lease and note progress; False tells the worker to stop: cancelled, or no longer its job."""
+    changes: dict[str, object] = {"lease_until": timezone.now() + LEASE}
+    if done is not None:
+        changes["done"] = done
+    if message is not None:
+        changes["message"] = storable(message)
+    held = Job.objects.filter(pk=job_id, lease=lease, state=JobState.RUNNING)
+    return bool(held.filter(cancel_requested=False).update(**changes))
+
+
+def finish(job_id: int, lease: str, result: dict[str, object], message: str = "") -> bool:
+    """End a job well; False where the lease was lost."""
+    return _end(job_id, lease, JobState.DONE, message, result)
+
+
+def fail(job_id: int, lease: str, message: str) -> bool:
+    """End a job with what went wrong; False where the lease was lost."""
+    return _end(job_id, lease, JobState.FAILED, message, {})
+
+
+def stop(job_id: int, lease: str) -> bool:
+    """End a job that was asked to stop."""
+    return _end(job_id, lease, JobState.CANCELLED, "cancelled", {})
+
+
+def cancel(job_id: int) -> None:
+    """Ask a job to stop: a queued one ends at once, a running one at its next heartbeat."""
+    now = timezone.now()
+    queued = Job.objects.filter(pk=job_id, state=JobState.QUEUED)
+    if queued.update(state=JobState.CANCELLED, ended_at=now, message="cancelled before it began"):
+        return
+    if Job.objects.filter(pk=job_id, state=JobState.RUNNING).update(cancel_requested=True):
+        return
+    if not Job.objects.filter(pk=job_id).exists():
+        raise NotFound(f"there is no job {job_id}")
+    raise Conflict("the job has already ended", where=f"job {job_id}")
+
+
+def sweep() -> int:
+    """Requeue or fail jobs whose worker is gone, and ring again for all that wait; returns how many were expired."""
+    now = timezone.now()
+    expired = Job.objects.all().expired(now)
+    lost = "the worker was lost"
+    failed = expired.filter(attempt__gte=F("max_attempts")).update(
+        state=JobState.FAILED, ended_at=now, message=f"{lost}, and no attempt is left", lease=""
+    )
+    cancelled = expired.filter(cancel_requested=True).update(
+        state=JobState.CANCELLED, ended_at=now, message=f"cancelled; {lost}", lease=""
+    )
+    requeued = expired.update(state=JobState.QUEUED, lease="", lease_until=None, message=f"{lost}; queued again")
+    for job_id, queue_name in Job.objects.filter(state=JobState.QUEUED).order_by("id").values_list("pk", "queue")[:200]:
+        queue.ring(job_id, queue_name)
+    return failed + cancelled + requeued
+
+
+def _end(job_id: int, lease: str, state: JobState, message: str, result: dict[str, object]) -> bool:
+    return bool(
+        Job.objects.filter(pk=job_id, lease=lease, state=JobState.RUNNING).update(
+            state=state, ended_at=timezone.now(), message=storable(message), result=result, lease="", lease_until=None
+        )
+    )

@@ -1,0 +1,62 @@
+"""Guards for views, and what every template is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from harnesslab.accounts.models import RANK, User
+
+P = ParamSpec("P")
+View = Callable[Concatenate[HttpRequest, P], HttpResponse]
+
+
+def role_of(request: HttpRequest) -> str:
+    """Return the role that the request was given on its way in."""
+    return str(getattr(request, "role", "") or "viewer")
+
+
+def may(request: HttpRequest, role: str) -> bool:
+    """Say whether a request's role includes another."""
+    return RANK[role_of(request)] >= RANK[role]
+
+
+def needs(role: str) -> Callable[[View[P]], View[P]]:
+    """Let a view be used by a role and those above it."""
+
+    def guard(view: View[P]) -> View[P]:
+        @wraps(view)
+        def checked(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+            if not may(request, role) or not isinstance(request.user, User):
+                return render(request, "forbidden.html", {"needed": role}, status=403)
+            return view(request, *args, **kwargs)
+
+        return checked
+
+    return guard
+
+
+NAVIGATION = (
+    ("projects", "Projects"),
+    ("rollouts", "Rollouts"),
+    ("requests", "Requests"),
+    ("import", "Import"),
+    ("jobs", "Queue"),
+)
+
+
+def navigation(request: HttpRequest) -> dict[str, Any]:
+    """Context of every template: the main navigation, where one is, and what one may do."""
+    name = request.resolver_match.url_name if request.resolver_match else ""
+    section = (name or "").split("-")[0]
+    owner = {"rollout": "rollouts", "compare": "rollouts", "manifest": "rollouts", "request": "requests", "job": "jobs"}
+    return {
+        "navigation": NAVIGATION,
+        "section": owner.get(section, section),
+        "may_operate": may(request, "operator") and request.user.is_authenticated,
+        "may_admin": may(request, "admin") and request.user.is_authenticated,
+    }

@@ -1,0 +1,155 @@
+"""The comparison of two rollouts: where they part, and why."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from harnesslab.actions.comparisons import override_cause, prepare
+from harnesslab.core.contract import Contract, Scope
+from harnesslab.core.errors import InvalidValue
+from harnesslab.core.evidence import Cause
+from harnesslab.core.manifest import Difference
+from harnesslab.core.scrub import RULES
+from harnesslab.figures.strip import strip_figure
+from harnesslab.pages.access import needs
+from harnesslab.queries.comparison_rows import row_detail
+from harnesslab.queries.comparison_strip import strip
+from harnesslab.queries.comparisons import (
+    Compared,
+    compared,
+    first_difference_row,
+    level_titles,
+    override_of,
+    result,
+    row_window,
+)
+from harnesslab.queries.rollouts import get_rollout, siblings
+
+
+def contract_of(request: HttpRequest) -> Contract:
+    """Read the contract from the URL: level, rules (`none`, or names; all by default) and scope."""
+    rules = request.GET.get("rules", "")
+    chosen = None if not rules else () if rules == "none" else tuple(rules.split(","))
+    scope = request.GET.get("only", "")
+    if scope not in ("", Scope.TOOL_CALLS.value):
+        raise InvalidValue(f"can't compare only {scope!r}", where="only", hint="tool-calls")
+    level = request.GET.get("level", "") or ("json" if scope else "text")
+    return Contract.of(level, chosen, Scope.TOOL_CALLS if scope else Scope.ALL)
+
+
+def compare(request: HttpRequest) -> HttpResponse:
+    """The whole page."""
+    found = _compared(request)
+    first = first_difference_row(found.found.rows)
+    selected = _row(request, first if first is not None else 0, len(found.found.rows))
+    only = request.GET.get("differences") == "1"
+    summary = result(str(found.row_a.id), str(found.row_b.id), found.found)
+    context = {
+        "a": found.row_a,
+        "b": found.row_b,
+        "result": summary,
+        "contract": found.found.contract,
+        "levels": level_titles(),
+        "rules": [(rule, rule.key in found.found.contract.rules, _rules_url(request, rule.key)) for rule in RULES],
+        "removed": _removed(found),
+        "window": row_window(found, max(0, selected - 40), only_differences=only),
+        "detail": row_detail(found, selected) if found.found.rows else None,
+        "first": first,
+        "selected": selected,
+        "differences": only,
+        "figure": strip_figure(strip(found)),
+        "conditions": [pair for pair in found.found.conditions if pair.difference is not Difference.EQUAL],
+        "equal_conditions": sum(pair.difference is Difference.EQUAL for pair in found.found.conditions),
+        "siblings": siblings(get_rollout(found.row_a.id)),
+        "override": override_of(found.row_a.id, found.row_b.id, found.found.contract),
+        "causes": [cause.value for cause in Cause],
+        "query": _query(request),
+        "swap": _query(request, a=str(found.row_b.id), b=str(found.row_a.id), row=""),
+    }
+    return render(request, "compare/compare.html", context)
+
+
+def compare_rows(request: HttpRequest) -> HttpResponse:
+    """A further window of aligned rows."""
+    found = _compared(request)
+    only = request.GET.get("differences") == "1"
+    window = row_window(found, _row(request, 0, len(found.found.rows)), only_differences=only)
+    return render(request, "compare/_rows.html", {"window": window, "query": _query(request), "selected": -1})
+
+
+def compare_row(request: HttpRequest) -> HttpResponse:
+    """One aligned row in full."""
+    found = _compared(request)
+    detail = row_detail(found, _row(request, 0, len(found.found.rows)))
+    return render(request, "compare/_detail.html", {"detail": detail, "a": found.row_a, "b": found.row_b})
+
+
+def compare_report(request: HttpRequest) -> JsonResponse:
+    """The comparison as a JSON report to keep."""
+    found = _compared(request)
+    report = result(str(found.row_a.id), str(found.row_b.id), found.found)
+    answer = JsonResponse(report.model_dump(mode="json"), json_dumps_params={"indent": 2})
+    answer["Content-Disposition"] = f'attachment; filename="comparison-{report.a}-{report.b}.json"'
+    return answer
+
+
+@require_POST
+@needs("operator")
+def compare_override(request: HttpRequest) -> HttpResponse:
+    """Record a reviewer's own finding of the cause."""
+    a, b = _ids(request)
+    contract = contract_of(request)
+    override_cause(a, b, contract, request.POST.get("cause", ""), request.POST.get("reason", ""), request.user)  # type: ignore[arg-type]
+    return redirect(f"{reverse('compare')}?{_query(request)}")
+
+
+def _compared(request: HttpRequest) -> Compared:
+    a, b = _ids(request)
+    contract = contract_of(request)
+    get_rollout(a), get_rollout(b)
+    prepare(a, contract)
+    prepare(b, contract)
+    return compared(a, b, contract)
+
+
+def _ids(request: HttpRequest) -> tuple[int, int]:
+    a, b = request.GET.get("a", ""), request.GET.get("b", "")
+    if not a.isdigit() or not b.isdigit():
+        raise InvalidValue("two rollouts are needed to compare", where="a and b", hint="tick two in the list")
+    return int(a), int(b)
+
+
+def _row(request: HttpRequest, default: int, total: int) -> int:
+    value = request.GET.get("row", "")
+    if not value.isdigit():
+        return default
+    return max(0, min(int(value), total - 1))
+
+
+def _removed(found: Compared) -> list[tuple[str, int, int, list[str]]]:
+    """Return (rule, removals in A, in B, examples) of the rules that removed something."""
+    one, two = found.found.removed
+    return [
+        (rule, one.counts.get(rule, 0), two.counts.get(rule, 0), one.examples.get(rule, two.examples.get(rule, [])))
+        for rule in found.found.contract.rules
+        if one.counts.get(rule) or two.counts.get(rule)
+    ]
+
+
+def _query(request: HttpRequest, **changes: str) -> str:
+    """Return the page's query string with changes; empty values are left out."""
+    names = ("a", "b", "level", "rules", "only", "differences", "row")
+    values = {name: request.GET.get(name, "") for name in names} | changes
+    return urlencode({name: value for name, value in values.items() if value})
+
+
+def _rules_url(request: HttpRequest, key: str) -> str:
+    """Return the query with one rule switched."""
+    now = set(contract_of(request).rules)
+    rules = [rule.key for rule in RULES if (rule.key in now) != (rule.key == key)]
+    return _query(request, rules="" if len(rules) == len(RULES) else ",".join(rules) or "none", row="")

@@ -1,0 +1,147 @@
+"""The rollouts list and one rollout."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from harnesslab.actions.annotations import add_note, delete_rollout, save_view
+from harnesslab.core.errors import InvalidValue
+from harnesslab.pages.access import needs
+from harnesslab.queries.annotations import notes_of, views_of
+from harnesslab.queries.events import event_detail, event_window, first_event_of_step, part
+from harnesslab.queries.facets import FACETS, facet
+from harnesslab.queries.filters import CHOICES, SORTS, RolloutFilter
+from harnesslab.queries.rollouts import facts_of, get_rollout, group_page, rollout_page, row_of, siblings
+from harnesslab.queries.tapes import StoredTape
+
+
+def rollouts(request: HttpRequest) -> HttpResponse:
+    """The list, flat or by case; `after` pages on and answers with the further rows alone."""
+    chosen = RolloutFilter.of(request.GET)
+    after = request.GET.get("after", "")
+    context = {
+        "filter": chosen,
+        "query": chosen.url(),
+        "chips": [(name, value, chosen.url(**{name: ""})) for name, value in chosen.active],
+        "sorts": list(SORTS),
+    }
+    if chosen.by == "case":
+        context["page"] = group_page(chosen, after)
+        rows = "rollouts/_groups.html"
+    else:
+        context["page"] = rollout_page(chosen, after)
+        rows = "rollouts/_rows.html"
+    if after and request.htmx:  # type: ignore[attr-defined]
+        return render(request, rows, context)
+    context |= {"rows": rows, "facets": [*FACETS, *CHOICES], "views": views_of(request.user.pk)}
+    return render(request, "rollouts/list.html", context)
+
+
+def filter_values(request: HttpRequest) -> HttpResponse:
+    """The values of one filter under the others, as links."""
+    chosen = RolloutFilter.of(request.GET)
+    name = request.GET.get("facet", "")
+    values = [(value, count, chosen.url(**{name: value})) for value, count in facet(chosen, name)]
+    return render(request, "rollouts/_facet.html", {"name": name, "values": values})
+
+
+def rollout(request: HttpRequest, rollout_id: int) -> HttpResponse:
+    """One rollout: its header, the step list, and the selected event."""
+    row = get_rollout(rollout_id)
+    tape = StoredTape(row)
+    index = _selected(request, tape)
+    return render(
+        request,
+        "rollouts/rollout.html",
+        {
+            "rollout": row_of(row),
+            "budgets": row.budgets,
+            "facts": facts_of(row),
+            "source": row.source,
+            "completeness": tape.manifest.completeness,
+            "window": event_window(tape, max(0, index - 60)),
+            "detail": event_detail(tape, index),
+            "siblings": siblings(row),
+            "notes": notes_of(row.pk),
+        },
+    )
+
+
+def rollout_events(request: HttpRequest, rollout_id: int) -> HttpResponse:
+    """A further window of the step list."""
+    tape = StoredTape(get_rollout(rollout_id))
+    window = event_window(tape, _number(request, "from"))
+    return render(request, "rollouts/_events.html", {"rollout": tape.rollout, "window": window})
+
+
+def rollout_event(request: HttpRequest, rollout_id: int, index: int) -> HttpResponse:
+    """One event in full."""
+    tape = StoredTape(get_rollout(rollout_id))
+    context = {"rollout": tape.rollout, "detail": event_detail(tape, index), "notes": notes_of(rollout_id)}
+    return render(request, "rollouts/_event.html", context)
+
+
+def rollout_part(request: HttpRequest, rollout_id: int, index: int) -> HttpResponse:
+    """One payload whole, as text."""
+    tape = StoredTape(get_rollout(rollout_id))
+    text = part(tape, index, request.GET.get("name", ""))
+    return HttpResponse(text.encode("utf-8", "backslashreplace"), content_type="text/plain; charset=utf-8")
+
+
+@require_POST
+@needs("operator")
+def note(request: HttpRequest, rollout_id: int) -> HttpResponse:
+    """Add a note to a rollout or one of its steps."""
+    step = request.POST.get("step", "")
+    add_note(request.user, rollout_id, request.POST.get("text", ""), int(step) if step.isdigit() else None)  # type: ignore[arg-type]
+    back = reverse("rollout", args=[rollout_id])
+    return redirect(f"{back}?step={int(step) + 1}" if step.isdigit() else back)
+
+
+@require_POST
+@needs("admin")
+def delete(request: HttpRequest, rollout_id: int) -> HttpResponse:
+    """Delete a whole rollout: one audited action."""
+    delete_rollout(request.user, rollout_id, request.POST.get("reason", ""))  # type: ignore[arg-type]
+    messages.success(request, f"Rollout {rollout_id} was deleted; the deletion is in the audit log.")
+    return redirect("rollouts")
+
+
+@require_POST
+@needs("viewer")
+def save(request: HttpRequest) -> HttpResponse:
+    """Keep the list's query under a name, or forget it where the query is empty."""
+    query = RolloutFilter.of(dict(_pairs(request.POST.get("query", "")))).url()
+    save_view(request.user, request.POST.get("name", ""), query)  # type: ignore[arg-type]
+    return redirect(f"{reverse('rollouts')}?{query}")
+
+
+def _pairs(query: str) -> list[tuple[str, str]]:
+    return parse_qsl(query)
+
+
+def _selected(request: HttpRequest, tape: StoredTape) -> int:
+    """Return the event that the URL selects: `event` counts from 0, `step` from 1."""
+    if request.GET.get("event", "").isdigit():
+        return min(int(request.GET["event"]), tape.rollout.events - 1)
+    step = _number(request, "step")
+    if step:
+        return first_event_of_step(tape, step - 1)
+    kinds = tape.kinds
+    return kinds.index("model_call") if "model_call" in kinds else 0
+
+
+def _number(request: HttpRequest, name: str) -> int:
+    value = request.GET.get(name, "")
+    if not value:
+        return 0
+    if not value.isdigit():
+        raise InvalidValue(f"{value!r} is no number", where=name)
+    return int(value)
+

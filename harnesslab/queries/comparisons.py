@@ -1,0 +1,226 @@
+"""Comparisons of two stored rollouts as read models: the whole result, windows of its rows, one row in full."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harnesslab.core.alignment import SAME, Row
+from harnesslab.core.comparison import Comparison, compare_tapes, sentence
+from harnesslab.core.contract import LADDER, TITLES, Contract
+from harnesslab.core.diagnosis import Divergence
+from harnesslab.core.events import ToolCall
+from harnesslab.core.labels import label, result_line
+from harnesslab.core.tape import Tape
+from harnesslab.queries.read_model import ReadModel
+from harnesslab.queries.rollouts import RolloutRow, get_rollout, row_of
+from harnesslab.queries.tapes import StoredTape
+from harnesslab.store.models import CauseOverride
+
+WINDOW = 160
+"""Rows in one window of the comparison."""
+
+
+class EvidenceRow(ReadModel):
+    """What was looked at, and what each side has there."""
+
+    label: str
+    a: str
+    b: str
+
+
+class FirstDivergence(ReadModel):
+    """Where two traces part and why; positions count from 0."""
+
+    step: int
+    boundary: str
+    cause: str
+    why: str
+    event_a: int | None
+    event_b: int | None
+    tool_call_index: int | None
+    token_index: int | None
+    evidence: list[EvidenceRow]
+
+
+class Override(ReadModel):
+    """A reviewer's own finding of the cause."""
+
+    cause: str
+    reason: str
+    author: str
+    at: str
+
+
+class ComparisonResult(ReadModel):
+    """A comparison as JSON: what the API and the command line return."""
+
+    a: str
+    b: str
+    identical: bool
+    level: str
+    scope: str
+    rules: list[str]
+    comparator: str
+    sentence: str
+    first_divergence: FirstDivergence | None
+    first_raw_difference: FirstDivergence | None
+    ladder: dict[str, str]
+    counts: dict[str, int]
+    steps: tuple[int, int]
+    outcomes: tuple[str, str]
+    outcome_changed: bool
+    rejoins: bool
+    scrubbed: dict[str, dict[str, int]]
+    declared_differences: list[str]
+
+
+class Side(ReadModel):
+    """One side of an aligned row."""
+
+    index: int
+    step: int
+    what: str
+    detail: str
+    failed: bool
+
+
+class AlignedRow(ReadModel):
+    """One row of the comparison: its number, how its sides compare, and the sides."""
+
+    number: int
+    relation: str
+    a: Side | None
+    b: Side | None
+
+
+class RowWindow(ReadModel):
+    """A run of aligned rows, with where the neighbouring runs begin."""
+
+    rows: list[AlignedRow]
+    before: int | None
+    after: int | None
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two rollouts with their tapes and what comparing them found."""
+
+    row_a: RolloutRow
+    row_b: RolloutRow
+    a: StoredTape
+    b: StoredTape
+    found: Comparison
+
+
+def compared(a_id: int, b_id: int, contract: Contract) -> Compared:
+    """Compare two stored rollouts; raises `NotFound` and `NotComparable`."""
+    rollout_a, rollout_b = get_rollout(a_id), get_rollout(b_id)
+    a, b = StoredTape(rollout_a), StoredTape(rollout_b)
+    return Compared(row_of(rollout_a), row_of(rollout_b), a, b, compare_tapes(a, b, contract))
+
+
+def result(name_a: str, name_b: str, found: Comparison) -> ComparisonResult:
+    """Return a comparison as the JSON read model."""
+    summary = found.summary
+    return ComparisonResult(
+        a=name_a,
+        b=name_b,
+        identical=found.identical,
+        level=found.contract.level.value,
+        scope=found.contract.scope.value,
+        rules=list(found.contract.rules),
+        comparator=found.contract.key.partition("|")[0],
+        sentence=sentence(found),
+        first_divergence=_divergence(found.contractual),
+        first_raw_difference=_divergence(found.raw),
+        ladder={level.value: found.ladder[level].value for level in LADDER},
+        counts={
+            "equal": summary.equal,
+            "equal_after_scrub": summary.scrubbed,
+            "changed": summary.changed,
+            "moved": summary.moved,
+            "only_a": summary.only_a,
+            "only_b": summary.only_b,
+            "edits": summary.edits,
+        },
+        steps=found.steps,
+        outcomes=found.outcomes,
+        outcome_changed=found.outcomes[0] != found.outcomes[1],
+        rejoins=summary.rejoins_at is not None,
+        scrubbed={"a": dict(found.removed[0].counts), "b": dict(found.removed[1].counts)},
+        declared_differences=[pair.field.name for pair in found.declared],
+    )
+
+
+def _divergence(found: Divergence | None) -> FirstDivergence | None:
+    if found is None:
+        return None
+    return FirstDivergence(
+        step=found.step,
+        boundary=found.boundary,
+        cause=found.cause.value,
+        why=found.why,
+        event_a=found.a,
+        event_b=found.b,
+        tool_call_index=found.tool_call_index,
+        token_index=found.token_index,
+        evidence=[EvidenceRow(label=row.label, a=_clean(row.a), b=_clean(row.b)) for row in found.evidence],
+    )
+
+
+def _clean(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def level_titles() -> list[tuple[str, str]]:
+    """Return (name, title) of the levels, strictest first."""
+    return [(level.value, TITLES[level]) for level in LADDER]
+
+
+def override_of(a_id: int, b_id: int, contract: Contract) -> Override | None:
+    """Return the latest reviewer's finding for a pair, in either order."""
+    rows = CauseOverride.objects.filter(contract=contract.key).select_related("author")
+    row = (rows.filter(a_id=a_id, b_id=b_id) | rows.filter(a_id=b_id, b_id=a_id)).order_by("-id").first()
+    if row is None:
+        return None
+    return Override(cause=row.cause, reason=row.reason, author=row.author.get_username(), at=row.created_at.isoformat())
+
+
+def first_difference_row(rows: Sequence[Row]) -> int | None:
+    """Return the number of the first row that the contract doesn't count as equal."""
+    return next((number for number, row in enumerate(rows) if row.relation not in SAME), None)
+
+
+def row_window(compared: Compared, start: int, *, only_differences: bool = False, size: int = WINDOW) -> RowWindow:
+    """Return aligned rows from number `start` on; with `only_differences`, equal ones are left out."""
+    rows = compared.found.rows
+    numbers = [n for n, row in enumerate(rows) if not only_differences or row.relation not in SAME]
+    first = next((place for place, number in enumerate(numbers) if number >= start), len(numbers))
+    chosen = numbers[first : first + size]
+    after = numbers[first + size] if first + size < len(numbers) else None
+    before = numbers[max(0, first - size)] if first else None
+    return RowWindow(
+        rows=[aligned_row(compared.a, compared.b, rows[number], number) for number in chosen],
+        before=before,
+        after=after,
+        total=len(rows),
+    )
+
+
+def aligned_row(a: Tape, b: Tape, row: Row, number: int) -> AlignedRow:
+    """Make the read model of one row."""
+    return AlignedRow(number=number, relation=row.relation.value, a=_side(a, row.a), b=_side(b, row.b))
+
+
+def _side(tape: Tape, index: int | None) -> Side | None:
+    if index is None:
+        return None
+    event = tape.event(index)
+    named = label(event)
+    detail = named.detail
+    if isinstance(event, ToolCall):
+        detail = f"{detail} → {result_line(event)}" if detail else result_line(event)
+    failed = bool(getattr(event, "error", None))
+    return Side(index=index, step=event.step, what=named.what, detail=detail, failed=failed)

@@ -1,0 +1,102 @@
+"""The projects home: counts and recent activity."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from datetime import datetime
+
+from django.db.models import Count, Max, Min
+
+from harnesslab.core.rollout import UNCOUNTED, Outcome
+from harnesslab.core.statistics import Rate, wilson
+from harnesslab.queries.read_model import ReadModel
+from harnesslab.store.models import Case, Project, Rollout, SourceFile
+
+
+class ProjectRow(ReadModel):
+    """One project with what is in it."""
+
+    name: str
+    rollouts: int
+    cases: int
+    models: int
+    rate: Rate
+    newest: datetime | None
+
+
+class Activity(ReadModel):
+    """One import."""
+
+    name: str
+    format: str
+    rollouts: int
+    first_rollout: int | None
+    skipped: int
+    at: datetime
+
+
+class Home(ReadModel):
+    """All projects, and what happened last."""
+
+    projects: list[ProjectRow]
+    activity: list[Activity]
+    rollouts: int
+    cases: int
+
+
+def home() -> Home:
+    """Return the home page's content in a fixed number of queries."""
+    outcomes: dict[int, Counter[str]] = defaultdict(Counter)
+    for project, outcome, count in Rollout.objects.values_list("project_id", "outcome").annotate(n=Count("pk")):
+        outcomes[project][outcome] = count
+    grouped = Rollout.objects.values_list("project_id").annotate(
+        models=Count("model", distinct=True), newest=Max("created_at")
+    )
+    facts = {project: (models, newest) for project, models, newest in grouped}
+    cases = dict(Case.objects.values_list("panel__project_id").annotate(n=Count("pk")))
+    projects = [
+        ProjectRow(
+            name=project.name,
+            rollouts=outcomes[project.pk].total(),
+            cases=cases.get(project.pk, 0),
+            models=facts.get(project.pk, (0, None))[0],
+            rate=_rate(outcomes[project.pk]),
+            newest=facts.get(project.pk, (0, None))[1],
+        )
+        for project in Project.objects.order_by("name")
+    ]
+    return Home(
+        projects=projects,
+        activity=_activity(),
+        rollouts=sum(row.rollouts for row in projects),
+        cases=sum(row.cases for row in projects),
+    )
+
+
+def _rate(outcomes: Counter[str]) -> Rate:
+    excluded = {name: count for name, count in outcomes.items() if Outcome(name) in UNCOUNTED}
+    n = outcomes.total() - sum(excluded.values())
+    k = outcomes[Outcome.SOLVED]
+    low, high = wilson(k, n)
+    return Rate(k, n, low, high, excluded)
+
+
+def _activity() -> list[Activity]:
+    recent = SourceFile.objects.order_by("-id")[:12]
+    grouped = (
+        Rollout.objects.filter(source__in=[source.pk for source in recent])
+        .values_list("source_id")
+        .annotate(n=Count("pk"), first=Min("pk"))
+    )
+    counts = {source: (count, first) for source, count, first in grouped}
+    return [
+        Activity(
+            name=source.name,
+            format=source.format,
+            rollouts=counts.get(source.pk, (0, None))[0],
+            first_rollout=counts.get(source.pk, (0, None))[1],
+            skipped=len(source.skipped),
+            at=source.imported_at,
+        )
+        for source in recent
+    ]

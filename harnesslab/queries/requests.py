@@ -1,0 +1,193 @@
+"""Model calls grouped by canonical request: one request with several answers shows nondeterminism without a rerun."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from django.db.models import Count, Max
+
+from harnesslab.core.errors import InvalidValue, NotFound
+from harnesslab.core.events import ModelCall
+from harnesslab.core.labels import clip, label
+from harnesslab.core.messages import view
+from harnesslab.core.text_difference import spans
+from harnesslab.queries.read_model import ReadModel
+from harnesslab.queries.tapes import StoredTape
+from harnesslab.store.models import Event, Rollout
+from harnesslab.store.models.events import KEY_SHIFT, MAX_EVENTS
+
+PAGE = 50
+MAX_CALLS = 500
+"""Calls of one request that are read for its page."""
+
+
+class RequestRow(ReadModel):
+    """One canonical request: how often it was sent and how many answers it got."""
+
+    digest: str
+    sent: int
+    answers: int
+    models: list[str]
+    last_message: str
+    case: str
+
+
+class RequestPage(ReadModel):
+    """A page of requests."""
+
+    rows: list[RequestRow]
+    repeated: int
+    """Requests sent more than once."""
+    unstable: int
+    """Those of them with more than one answer."""
+    next: int | None
+
+
+class Answer(ReadModel):
+    """One distinct answer, with the calls that got it as (rollout, event, trial) and where it first differs."""
+
+    digest: str
+    count: int
+    text: str
+    calls: list[tuple[int, int, str]]
+    differs_at: str
+
+
+class RequestDetail(ReadModel):
+    """A request with its distinct answers, most frequent first."""
+
+    digest: str
+    sent: int
+    answers: list[Answer]
+    messages: list[tuple[str, str]]
+    model: str
+    engines: list[str]
+    settings: list[tuple[str, str]]
+    rebuilt: bool
+
+
+def request_page(offset: int = 0, *, unstable_only: bool = False) -> RequestPage:
+    """Return repeated requests, those with most answers first."""
+    grouped = (
+        Event.objects.filter(request__isnull=False)
+        .values("request")
+        .annotate(sent=Count("key"), answers=Count("answer", distinct=True), last=Max("key"))
+        .filter(sent__gt=1)
+    )
+    unstable = grouped.filter(answers__gt=1)
+    chosen = list((unstable if unstable_only else grouped).order_by("-answers", "-sent")[offset : offset + PAGE + 1])
+    return RequestPage(
+        rows=_rows(
+            [(bytes(row["request"] or b"").hex(), row["sent"], row["answers"], row["last"]) for row in chosen[:PAGE]]
+        ),
+        repeated=grouped.count(),
+        unstable=unstable.count(),
+        next=offset + PAGE if len(chosen) > PAGE else None,
+    )
+
+
+def _rows(found: list[tuple[str, int, int, int]]) -> list[RequestRow]:
+    rollouts = Rollout.objects.select_related("case").in_bulk({last >> KEY_SHIFT for *_, last in found})
+    rows = []
+    for digest, sent, answers, last in found:
+        rollout = rollouts[last >> KEY_SHIFT]
+        tape = StoredTape(rollout)
+        messages = tape.message_positions(last & (MAX_EVENTS - 1))
+        seen = view(tape.payload(messages[-1])) if messages else None
+        shown = f"{seen.role}: {clip(seen.text, 110)}" if seen else "no messages"
+        rows.append(
+            RequestRow(
+                digest=digest,
+                sent=sent,
+                answers=answers,
+                models=[rollout.model] if rollout.model else [],
+                last_message=shown,
+                case=rollout.case.name,
+            )
+        )
+    return rows
+
+
+def request_detail(digest: str) -> RequestDetail:
+    """Return one request with its answers; raises `NotFound`."""
+    try:
+        wanted = bytes.fromhex(digest)
+    except ValueError:
+        raise InvalidValue(f"{digest!r} is no request digest") from None
+    rows = Event.objects.filter(request=wanted).order_by("key").values_list("key", "answer")
+    sent = rows.count()
+    if not sent:
+        raise NotFound("no such request", where=digest)
+    calls: dict[str, list[int]] = defaultdict(list)
+    for key, answer in rows[:MAX_CALLS]:
+        calls[bytes(answer or b"").hex()].append(key)
+    rollouts = Rollout.objects.select_related("case").in_bulk(
+        {key >> KEY_SHIFT for keys in calls.values() for key in keys}
+    )
+    tapes = {pk: StoredTape(rollout) for pk, rollout in rollouts.items()}
+    ordered = sorted(calls.items(), key=lambda item: (-len(item[1]), item[1][0]))
+    answers = _answers(ordered, tapes)
+    first = ordered[0][1][0]
+    tape, index = tapes[first >> KEY_SHIFT], first & (MAX_EVENTS - 1)
+    event = tape.event(index)
+    if not isinstance(event, ModelCall):
+        raise NotFound("no such request", where=digest)
+    messages = [view(message) for message in tape.messages(index)]
+    return RequestDetail(
+        digest=digest,
+        sent=sent,
+        answers=answers,
+        messages=[(seen.role, clip(seen.text, 400)) for seen in messages],
+        model=event.model,
+        engines=sorted({rollout.engine for rollout in rollouts.values() if rollout.engine}),
+        settings=[(name, str(value)) for name, value in event.settings.items()],
+        rebuilt=event.fidelity == "rebuilt",
+    )
+
+
+def _answers(ordered: list[tuple[str, list[int]]], tapes: dict[int, StoredTape]) -> list[Answer]:
+    found: list[Answer] = []
+    reference: ModelCall | None = None
+    for digest, keys in ordered:
+        tape, index = tapes[keys[0] >> KEY_SHIFT], keys[0] & (MAX_EVENTS - 1)
+        event = tape.event(index)
+        if not isinstance(event, ModelCall):
+            continue
+        found.append(
+            Answer(
+                digest=digest,
+                count=len(keys),
+                text=_answer_text(event),
+                calls=[
+                    (key >> KEY_SHIFT, key & (MAX_EVENTS - 1), f"#{tapes[key >> KEY_SHIFT].rollout.trial + 1}")
+                    for key in keys[:40]
+                ],
+                differs_at=_first_difference(reference, event) if reference is not None else "",
+            )
+        )
+        reference = reference or event
+    return found
+
+
+def _answer_text(event: ModelCall) -> str:
+    named = label(event)
+    return clip(f"{named.what}: {named.detail}", 400)
+
+
+def _first_difference(reference: ModelCall, event: ModelCall) -> str:
+    """Say where an answer first differs from the most frequent one: a token if ids are recorded, else a word."""
+    if reference.token_ids is not None and event.token_ids is not None:
+        pairs = enumerate(zip(reference.token_ids, event.token_ids, strict=False))
+        first = next((index for index, (one, two) in pairs if one != two), None)
+        if first is not None:
+            return f"token {first + 1}"
+    runs = spans(_whole(reference), _whole(event))
+    if not runs or (len(runs) == 1 and runs[0].side == "equal"):
+        return "finish reason"
+    before = runs[0].text if runs[0].side == "equal" else ""
+    return f"word {len(before.split()) + 1}, after {len(before):,} equal characters"
+
+
+def _whole(event: ModelCall) -> str:
+    calls = [f"{call.name} {call.raw if call.raw is not None else call.arguments}" for call in event.tool_calls]
+    return "\n".join(piece for piece in (event.reasoning or "", event.text or "", *calls) if piece)
