@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from harnesslab.core.canonical import JSON, Digest, digest
-from harnesslab.core.events import RolloutStarted, ToolCall, Verification
+from harnesslab.core.events import RolloutStarted, Verification
 from harnesslab.core.manifest import Manifest
-from harnesslab.core.messages import view
 from harnesslab.core.rollout import Grade, Outcome, Recording, Source
 from harnesslab.core.trace import TraceBuilder
 from harnesslab.formats.conversation import add_conversation
@@ -127,20 +126,6 @@ def _add_messages(builder: TraceBuilder, pools: Pools, sample: Mapping[str, JSON
         return {"error": said or None, "timed_out": error.get("type") == "timeout"}
 
     add_conversation(builder, messages, model=text(log.spec.get("model")), result_details=failed)
-    asked = {request.id for message in messages for request in view(message).tool_calls}
-    for position, message in enumerate(messages):
-        answer = mapping(message)
-        if answer.get("role") == "tool" and answer.get("tool_call_id") not in asked:
-            builder.add(
-                ToolCall(
-                    name=text(answer.get("function")) or "unnamed",
-                    id=text(answer.get("tool_call_id")),
-                    result=answer.get("content"),
-                    origin=f"message {position}",
-                    extra={"not_recorded": "the log holds the answer without the call"},
-                    **failed(position, message),
-                )
-            )
 
 
 def _outcome(

@@ -87,7 +87,11 @@ def sent(request: Mapping[str, JSON]) -> Sent | None:
 
 def chat_message(message: JSON) -> JSON:
     """Return an Inspect message in the chat-completions dialect, its own further fields kept."""
-    if not isinstance(message, Mapping) or not isinstance(message.get("tool_calls"), list):
+    if not isinstance(message, Mapping):
+        return message
+    if message.get("role") == "tool" and isinstance(message.get("function"), str):
+        return {"name": message["function"], **message}
+    if not isinstance(message.get("tool_calls"), list):
         return message
     calls: list[JSON] = [
         {

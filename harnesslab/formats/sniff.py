@@ -83,13 +83,11 @@ def shape_of(unit: Unit) -> Shape:
 def _json_shape(unit: Unit, data: bytes) -> Shape:
     head = _head(data)
     several = sum(line is not None for line in head) > 1 or (len(head) > 1 and isinstance(head[0], Mapping))
-    if several and head[0] is not None:
+    if several:
         return Shape(unit, "lines", head=[line for line in head if line is not None])
     try:
         return Shape(unit, "json", document=json_document(data, unit.name))
     except FormatRefused:
-        if several:
-            return Shape(unit, "lines", head=[line for line in head if line is not None])
         if head and head[0] is not None and len(data) > MAX_DOCUMENT:
             return Shape(unit, "lines", head=[head[0]])
         raise
