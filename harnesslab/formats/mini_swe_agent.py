@@ -18,7 +18,18 @@ from harnesslab.core.manifest import Manifest
 from harnesslab.core.messages import MessageView, text_of, view
 from harnesslab.core.rollout import Grade, Outcome, Recording, Source
 from harnesslab.core.trace import TraceBuilder
-from harnesslab.formats.fields import Transcript, elapsed, instant, items, mapping, moment, number, stem, text, tool_call
+from harnesslab.formats.fields import (
+    Transcript,
+    elapsed,
+    instant,
+    items,
+    mapping,
+    moment,
+    number,
+    stem,
+    text,
+    tool_call,
+)
 from harnesslab.formats.inputs import Report, Unit
 from harnesslab.formats.sniff import Shape
 
@@ -191,7 +202,9 @@ def _requests(message: Mapping[str, JSON], said: str) -> tuple[ToolRequest, ...]
     noted = mapping(message.get("extra")).get("actions")
     if isinstance(noted, list):
         return tuple(
-            ToolRequest("bash", {"command": mapping(action).get("command")}, id=text(mapping(action).get("tool_call_id")))
+            ToolRequest(
+                "bash", {"command": mapping(action).get("command")}, id=text(mapping(action).get("tool_call_id"))
+            )
             for action in noted
         )
     return tuple(ToolRequest("bash", {"command": command.strip()}) for command in _BLOCK.findall(said))

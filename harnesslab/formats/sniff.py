@@ -110,7 +110,9 @@ def _explained(refusal: FormatRefused, data: bytes) -> FormatRefused:
                 hint="it looks cut off; copy or export it again",
             )
         return FormatRefused(
-            f"not valid JSON: {error.msg} at {place}", where=refusal.where, hint="correct that place, or export it again"
+            f"not valid JSON: {error.msg} at {place}",
+            where=refusal.where,
+            hint="correct that place, or export it again",
         )
     except RecursionError:
         return refusal

@@ -36,6 +36,7 @@ _ENDS = {
     "skipped": Outcome.NOT_RUN,
     "early_exit": Outcome.INTERRUPTED,
 }
+_SETTINGS = ("temperature", "top_p", "stop", "completion_kwargs")
 _PLACES = ("", "main", "swe_main")
 """Names of the environment that name no case."""
 
@@ -92,12 +93,14 @@ def _steps(run: Mapping[str, JSON], report: Report) -> Iterator[tuple[int, Mappi
 class _Walk:
     """Turns steps into events, finding for each the history message that the completion became."""
 
-    def __init__(self, builder: TraceBuilder, config: Mapping[str, JSON], history: Sequence[Mapping[str, JSON]]) -> None:
+    def __init__(
+        self, builder: TraceBuilder, config: Mapping[str, JSON], history: Sequence[Mapping[str, JSON]]
+    ) -> None:
         self.builder = builder
         model = _model(config)
         self.fields: dict[str, Any] = {
             "model": text(model.get("name")),
-            "settings": {key: model[key] for key in ("temperature", "top_p", "stop", "completion_kwargs") if key in model},
+            "settings": {key: model[key] for key in _SETTINGS if key in model},
         }
         self.history = history
         self.next = 0
@@ -154,8 +157,8 @@ class _Walk:
             return query, Fidelity.RECORDED
         copy = step.get("messages")
         if isinstance(copy, list):  # the history after the step: what precedes its last completion was sent
-            cut = next((i for i in range(len(copy) - 1, -1, -1) if mapping(copy[i]).get("role") == "assistant"), len(copy))
-            return copy[:cut], Fidelity.REBUILT
+            spoken = [index for index, item in enumerate(copy) if mapping(item).get("role") == "assistant"]
+            return copy[: spoken[-1] if spoken else len(copy)], Fidelity.REBUILT
         return self.history[: self.next if position is None else position], Fidelity.REBUILT
 
     def _find(self, step: Mapping[str, JSON]) -> int | None:
