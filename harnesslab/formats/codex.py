@@ -18,6 +18,7 @@ from harnesslab.core.manifest import Manifest
 from harnesslab.core.messages import text_of
 from harnesslab.core.rollout import Grade, Outcome, Recording, Source
 from harnesslab.core.trace import TraceBuilder
+from harnesslab.formats.codex_payloads import dialect, from_output, result, texts
 from harnesslab.formats.fields import (
     Line,
     elapsed,
