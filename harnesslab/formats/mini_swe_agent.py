@@ -76,15 +76,13 @@ def _recording(run: Mapping[str, JSON], unit: Unit, report: Report) -> Recording
     walk = _Walk(builder, mapping(mapping(info.get("config")).get("model")))
     walk.read(items(run.get("messages")), report)
     outcome, error = _outcome(info, mapping(info.get("config")))
-    submission = text(info.get("submission")) or None
     grade, missing = _grade(manifest)
-    case = text(run.get("instance_id"))
     agent = mapping(mapping(info.get("config")).get("agent"))
     return Recording(
         manifest=manifest,
-        trace=builder.close(outcome, diff=submission, error=error),
+        trace=builder.close(outcome, diff=text(info.get("submission")) or None, error=error),
         outcome=outcome,
-        case=case or stem(unit),
+        case=text(run.get("instance_id")) or stem(unit),
         source=Source(unit.name, unit.digest(), NAME),
         harness=NAME,
         revision=text(info.get("mini_version")),
@@ -213,12 +211,10 @@ def _requests(message: Mapping[str, JSON], said: str) -> tuple[ToolRequest, ...]
 def _observation(message: Mapping[str, JSON], seen: MessageView) -> dict[str, Any]:
     """Return the result as produced and as seen; older files hold only what the model saw."""
     extra = mapping(message.get("extra"))
-    shown = seen.text
-    code = extra.get("returncode")
+    shown, code, problem = seen.text, extra.get("returncode"), extra.get("exception_info")
     if code is None and (found := _RETURN_CODE.match(shown)):
         code = int(found.group(1))
     produced = extra.get("raw_output", shown)
-    problem = extra.get("exception_info")
     return {
         "result": produced,
         "seen": shown if produced != shown else None,

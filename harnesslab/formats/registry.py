@@ -8,7 +8,16 @@ from typing import Protocol
 
 from harnesslab.core.errors import FormatRefused
 from harnesslab.core.rollout import Recording
-from harnesslab.formats import tau_bench
+from harnesslab.formats import (
+    chat_log,
+    claude_code,
+    codex,
+    mini_swe_agent,
+    responses_log,
+    swe_agent,
+    tau_bench,
+    unsupported,
+)
 from harnesslab.formats.inputs import Report, Unit
 from harnesslab.formats.sniff import Shape, shape_of
 
@@ -31,7 +40,15 @@ class Importer(Protocol):
         """Yield the unit's recordings."""
 
 
-IMPORTERS: tuple[Importer, ...] = (tau_bench,)
+IMPORTERS: tuple[Importer, ...] = (
+    tau_bench,
+    swe_agent,
+    mini_swe_agent,
+    claude_code,
+    codex,
+    responses_log,
+    chat_log,
+)
 """In order of asking: the most specific shapes first."""
 
 
@@ -49,6 +66,8 @@ def recognise(unit: Unit) -> Recognised:
     for importer in IMPORTERS:
         if importer.recognises(shape):
             return Recognised(unit, importer)
+    if refusal := unsupported.refusal(shape):
+        raise refusal
     raise FormatRefused(
         f"no known trace format: {shape.describe()}",
         where=unit.name,

@@ -107,8 +107,9 @@ class Walk:
         """By call id, what else is known of a tool call's result."""
         self._open: list[Mapping[str, JSON]] = []
         self._at: tuple[float | None, str] = (None, "")
-        self._pending: list[tuple[int, ToolRequest]] = []
-        self._completed = 0
+        self._pending: list[tuple[int, int, ToolRequest]] = []
+        """Step, position among its calls, and request of each tool call without an output."""
+        self._completed: dict[int, int] = {}
 
     def take(self, item: Mapping[str, JSON], at: float | None = None, origin: str = "") -> None:
         """Append what an item is."""
@@ -141,7 +142,6 @@ class Walk:
         """Append the model call of the open run, if there is one."""
         if not self._open:
             return
-        self.unanswered()
         self.step += 1
         found = output_of(self._open)
         at, origin = self._at
@@ -150,8 +150,7 @@ class Walk:
         self.transcript.call(tools=self.tools, **fields)
         self.transcript.say(*self._open)
         self._open = []
-        self._completed = 0
-        self._pending = list(enumerate(found.calls))
+        self._pending += [(self.step, emitted, request) for emitted, request in enumerate(found.calls)]
         for emitted, (request, item) in enumerate(found.served, start=len(found.calls)):
             result = next((item[key] for key in ("results", "result", "outputs") if item.get(key) is not None), None)
             status = stated({"status": item.get("status")})
@@ -161,13 +160,9 @@ class Walk:
     def _answer(self, item: Mapping[str, JSON], fields: dict[str, Any]) -> None:
         """Append the tool call that an output answers: by its id, else the first that waits."""
         call_id = text(item.get("call_id"))
-        found = next((i for i, (_, call) in enumerate(self._pending) if call.id and call.id == call_id), None)
-        if found is None and self._pending and not (call_id and self._pending[0][1].id):
-            found = 0
-        if found is None:
-            emitted, request = None, ToolRequest(text(item.get("name")) or "unnamed", id=call_id)
-        else:
-            emitted, request = self._pending.pop(found)
+        step, emitted, request = self._claim(call_id) or (max(self.step, 0), None, ToolRequest("unnamed", id=call_id))
+        if emitted is None and text(item.get("name")):
+            request = msgspec.structs.replace(request, name=text(item.get("name")))
         shown = next((item[key] for key in ("output", "result", "tools", "content") if key in item), None)
         seen = text_of(shown) if isinstance(shown, str | list) or "text" in mapping(shown) else shown
         known = self.produced.pop(request.id, {})
@@ -176,22 +171,24 @@ class Walk:
             tool_call(
                 request,
                 emitted=emitted,
-                completed=self._completed,
-                step=max(self.step, 0),
+                completed=self._completed.setdefault(step, 0),
+                step=step,
                 result=result,
                 seen=seen if seen != result else None,
                 **{**fields, **known},
             )
         )
-        self._completed += 1
+        self._completed[step] += 1
 
-    def unanswered(self) -> None:
-        """Append the calls that no output answered."""
-        for emitted, request in self._pending:
-            known = self.produced.pop(request.id, {})
-            fields = {"has_result": "result" in known, **known}
-            self.builder.add(tool_call(request, emitted=emitted, step=max(self.step, 0), **fields))
-        self._pending = []
+    def _claim(self, call_id: str) -> tuple[int, int | None, ToolRequest] | None:
+        """Remove and return the waiting call with this id; where ids are missing, the latest step's first."""
+        for index, (_, _, request) in enumerate(self._pending):
+            if request.id and request.id == call_id:
+                return self._pending.pop(index)
+        for index, (step, _, request) in enumerate(self._pending):
+            if step == self._pending[-1][0] and not (call_id and request.id):
+                return self._pending.pop(index)
+        return None
 
     def amend(self, index: int | None, **changes: Any) -> None:
         """Change fields of an event that is already appended, such as usage that the source states later."""
@@ -199,11 +196,15 @@ class Walk:
             self.builder.events[index] = msgspec.structs.replace(self.builder.events[index], **changes)
 
     @property
-    def waiting(self) -> bool:
-        """Say whether a tool call has no output yet."""
-        return bool(self._pending)
+    def waiting(self) -> set[str]:
+        """The ids of the tool calls that have no output yet."""
+        return {request.id for _, _, request in self._pending}
 
     def close(self) -> None:
-        """Append what is still open."""
+        """Append what is still open, and the calls that no output answered."""
         self.flush()
-        self.unanswered()
+        for step, emitted, request in self._pending:
+            known = self.produced.pop(request.id, {})
+            fields = {"has_result": "result" in known, **known}
+            self.builder.add(tool_call(request, emitted=emitted, step=step, **fields))
+        self._pending = []

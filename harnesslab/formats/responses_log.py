@@ -13,7 +13,7 @@ from typing import Any
 from harnesslab.core import usage
 from harnesslab.core.canonical import JSON, digest
 from harnesslab.core.errors import FormatRefused
-from harnesslab.core.events import HarnessAction, ModelCall, RolloutStarted, UserTurn, Verification
+from harnesslab.core.events import HarnessAction, ModelCall, RolloutStarted, TestResult, UserTurn, Verification
 from harnesslab.core.manifest import Manifest
 from harnesslab.core.rollout import Grade, Outcome, Recording, Source
 from harnesslab.core.trace import TraceBuilder
@@ -134,7 +134,7 @@ def _episodes(unit: Unit, report: Report) -> Iterator[Recording]:
 
 def _episode(row: Mapping[str, JSON], origin: str, source: Source, trials: dict[str, int]) -> Recording:
     request, response = mapping(row.get(_REQUEST)), mapping(row.get("response"))
-    case, reward = _case(row, request), number(row.get("reward"))
+    case, reward = _case(row, request, origin), number(row.get("reward"))
     trials[case] = trials.get(case, -1) + 1
     trial = whole(row.get("_ng_rollout_index"))
     manifest = _manifest(row, request, response, case)
@@ -170,15 +170,15 @@ def _episode(row: Mapping[str, JSON], origin: str, source: Source, trials: dict[
     )
 
 
-def _case(row: Mapping[str, JSON], request: Mapping[str, JSON]) -> str:
-    """Return the case a row names, else its task number, else a name made of its input."""
+def _case(row: Mapping[str, JSON], request: Mapping[str, JSON], origin: str) -> str:
+    """Return the case a row names, else its task number, else its line: equal inputs may hide different cases."""
     problem = mapping(mapping(row.get("instance_config")).get("problem_info"))
     for place in (row, mapping(request.get("metadata")), problem, mapping(row.get("verifier_metadata"))):
         for key in ("instance_id", "task_id"):
             if isinstance(place.get(key), str | int) and place[key] != "":
                 return str(place[key])
     task = whole(row.get("_ng_task_index"))
-    return f"task {task}" if task is not None else f"input {digest(request.get('input'))[:12]}"
+    return f"task {task}" if task is not None else origin
 
 
 def _add_episode(builder: TraceBuilder, request: Mapping[str, JSON], response: Mapping[str, JSON]) -> None:
@@ -238,8 +238,19 @@ def _verify(
     scores = stated(
         {key: row.get(key) for key in ("resolved", "patch_exists", "f2p", "p2p", "exact_accuracy", "rmsle")}
     )
-    kept: dict[str, Any] = {"scores": scores, "error": why if outcome not in verdicts else None}
+    kept: dict[str, Any] = {"scores": scores, "tests": _tests(row), "error": why if outcome not in verdicts else None}
     builder.add(Verification(step=step, passed=verdicts.get(outcome), reward=reward, **kept))
+
+
+def _tests(row: Mapping[str, JSON]) -> tuple[TestResult, ...]:
+    """Return the results of a SWE-bench report's tests, which it lists by what was expected of them."""
+    found: list[TestResult] = []
+    for report in mapping(mapping(row.get("metadata")).get("eval_report")).values():
+        for group, results in mapping(mapping(report).get("tests_status")).items():
+            for name, passed in (("success", True), ("failure", False)):
+                tests = items(mapping(results).get(name))
+                found.extend(TestResult(str(test), passed=passed, detail=group) for test in tests)
+    return tuple(found)
 
 
 def _manifest(
@@ -249,7 +260,7 @@ def _manifest(
     problem = mapping(config.get("problem_info")) or mapping(request.get("metadata"))
     tools = request.get("tools") or response.get("tools")
     model = request.get("model") or response.get("model")
-    named = not case.startswith(("task ", "input "))
+    named = not case.startswith(("task ", "line "))
     effort = mapping(request.get("reasoning")).get("effort")
     return Manifest.of(
         {
