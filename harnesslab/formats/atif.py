@@ -12,7 +12,7 @@ from harnesslab.core.trace import TraceBuilder
 from harnesslab.formats.atif_events import TrajectoryReader
 from harnesslab.formats.inputs import Report, Unit
 from harnesslab.formats.sniff import Shape
-from harnesslab.formats.values import attempt, case_of, instant, items, mapping, number, objects, stated, text
+from harnesslab.formats.values import case_of, instant, items, mapping, number, objects, only, stated, text
 
 NAME = "atif"
 MISSING = "model: ATIF keeps the conversation, not the requests as sent; no sampling settings or seed"
@@ -44,7 +44,7 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
     """Yield the file's one trajectory."""
     document = mapping(unit.only.json())
     source = Source(unit.name, unit.digest(), NAME)
-    yield from attempt(report, unit.name, lambda: _recording(document, source, report))
+    yield only(unit.name, lambda: _recording(document, source, report))
 
 
 def first_instant(document: Mapping[str, JSON]) -> JSON:

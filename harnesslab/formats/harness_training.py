@@ -15,7 +15,7 @@ from harnesslab.formats.harness_training_run import Run, budgets, grade_of, mani
 from harnesslab.formats.harness_training_steps import StepsReader
 from harnesslab.formats.inputs import InputFile, Report, Unit, json_lines
 from harnesslab.formats.sniff import Shape
-from harnesslab.formats.values import attempt, instant, mapping, number, stated, text
+from harnesslab.formats.values import attempt, instant, mapping, number, some, stated, text
 
 NAME = "harness-training"
 OUTCOMES = {
@@ -70,13 +70,17 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
     if not tasks:
         why = text(run.document.get("crash_reason")) or "the experiment names no task"
         raise FormatRefused(f"the run has no rollout: {why}", where=unit.name)
+    yield from some(unit.name, report, _rollouts(run, tasks, report))
+
+
+def _rollouts(run: Run, tasks: list[str], report: Report) -> Iterator[Recording]:
     position = 0
     for task in tasks:
-        for path in _attempts(unit, task):
-            made = attempt(report, f"{unit.name} {task}", partial(_recording, run, task, path, position, report))
-            for recording in made:
+        for path in _attempts(run, task):
+            make = partial(_recording, run, task, path, position, report)
+            for made in attempt(report, f"{run.unit.name} {task}", make):
                 position += 1
-                yield recording
+                yield made
 
 
 def _run_of(unit: Unit, report: Report) -> Run:
@@ -132,10 +136,11 @@ def _task_of(path: str) -> str:
     return parts[1] if len(parts) == 4 and parts[0] == "tasks" and path.endswith(f"/{_STEPS}") else ""
 
 
-def _attempts(unit: Unit, task: str) -> list[str]:
+def _attempts(run: Run, task: str) -> list[str]:
     """List the steps files of a task: the counted one, then archived ones; an empty name where there is none."""
+    unit = run.unit
     if not unit.folder:
-        return ["" if task != "steps" else unit.only.path]
+        return ["" if run.document else unit.only.path]
     folder = f"tasks/{task}/agent/"
     archived = sorted(
         name

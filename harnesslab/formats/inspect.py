@@ -13,7 +13,7 @@ from harnesslab.formats.inputs import Report, Unit
 from harnesslab.formats.inspect_archive import header, samples
 from harnesslab.formats.inspect_log import NAME, Log, recording
 from harnesslab.formats.sniff import Shape
-from harnesslab.formats.values import attempt, instant, items, mapping, objects, text, whole
+from harnesslab.formats.values import attempt, items, mapping, objects, some, text, whole
 
 __all__ = ["NAME", "read", "recognises"]
 
@@ -32,6 +32,10 @@ def recognises(shape: Shape) -> bool:
 def read(unit: Unit, report: Report) -> Iterator[Recording]:
     """Yield the samples in order of the data set and epoch; raises `FormatRefused` where there is none."""
     found = _archive(unit, report) if unit.only.read()[:2] == b"PK" else _document(unit, report)
+    yield from some(unit.name, report, _samples(found, report))
+
+
+def _samples(found: Iterator[tuple[Log, Mapping[str, JSON]]], report: Report) -> Iterator[Recording]:
     position = 0
     for log, sample in found:
         case, epoch = sample.get("id", "unnamed"), sample.get("epoch", "not stated")
@@ -72,7 +76,7 @@ def _is_events(document: Mapping[str, JSON]) -> bool:
     """Say whether this is a bare list of events, as Inspect's own fixtures and transcripts are."""
     events = objects(document.get("events"))
     bare = isinstance(document.get("events"), list) and "expected" in document
-    return bare or (bool(events) and "event" in events[0] and bool(instant(events[0].get("timestamp"))))
+    return bare or (bool(events) and {"event", "timestamp", "working_start"} <= events[0].keys())
 
 
 def _bare(document: Mapping[str, JSON], unit: Unit) -> Mapping[str, JSON]:

@@ -9,9 +9,14 @@ from typing import Protocol
 from harnesslab.core.errors import FormatRefused
 from harnesslab.core.rollout import Recording
 from harnesslab.formats import (
+    atif,
     chat_log,
     claude_code,
     codex,
+    harbor,
+    harbor_viewer,
+    harness_training,
+    inspect,
     mini_swe_agent,
     responses_log,
     swe_agent,
@@ -41,6 +46,11 @@ class Importer(Protocol):
 
 
 IMPORTERS: tuple[Importer, ...] = (
+    harness_training,
+    inspect,
+    atif,
+    harbor,
+    harbor_viewer,
     tau_bench,
     swe_agent,
     mini_swe_agent,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from harnesslab.core.canonical import JSON, digest
-from harnesslab.core.errors import HarnessLabError
+from harnesslab.core.errors import FormatRefused, HarnessLabError
 from harnesslab.core.messages import text_of
 from harnesslab.core.rollout import Recording
 from harnesslab.formats.inputs import Report
@@ -91,3 +91,25 @@ def attempt(report: Report, where: str, make: Callable[[], Recording]) -> Iterat
         report.skip(where, error.sentence)
         return
     yield recording
+
+
+def only(where: str, make: Callable[[], Recording]) -> Recording:
+    """Return the recording of a source that holds one; whatever keeps it from being made is a refusal."""
+    try:
+        return make()
+    except FormatRefused:
+        raise
+    except HarnessLabError as error:
+        raise FormatRefused(error.what, where=error.where or where, hint=error.hint) from error
+
+
+def some(where: str, report: Report, recordings: Iterator[Recording]) -> Iterator[Recording]:
+    """Yield recordings; raises `FormatRefused` with the first reason where there is none."""
+    before, count = len(report.skipped), 0
+    for recording in recordings:
+        count += 1
+        yield recording
+    if not count:
+        first = report.skipped[before] if len(report.skipped) > before else None
+        why = f": {first.where}: {first.why}" if first else ""
+        raise FormatRefused(f"no rollout could be read{why}", where=where)
