@@ -86,9 +86,9 @@ def case_of(instruction: JSON) -> tuple[str, str | None]:
 def attempt(report: Report, where: str, make: Callable[[], Recording]) -> Iterator[Recording]:
     """Yield one recording, or note in the report why it can't be made, so that the others are still read."""
     try:
-        recording = make()
+        recording = only(where, make)
     except HarnessLabError as error:
-        report.skip(where, error.sentence)
+        report.skip(where, error.sentence.removeprefix(f"{where}: "))
         return
     yield recording
 
@@ -101,6 +101,8 @@ def only(where: str, make: Callable[[], Recording]) -> Recording:
         raise
     except HarnessLabError as error:
         raise FormatRefused(error.what, where=error.where or where, hint=error.hint) from error
+    except RecursionError as error:
+        raise FormatRefused("nested too deeply", where=where) from error
 
 
 def some(where: str, report: Report, recordings: Iterator[Recording]) -> Iterator[Recording]:
