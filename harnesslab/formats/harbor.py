@@ -36,7 +36,7 @@ def recognises(shape: Shape) -> bool:
     document = shape.object
     if harbor_result.is_trial(document) or _refusal(document):
         return True
-    first = shape.first_object()
+    first = shape.first_object() or document
     return "response" in first and bool(_row_result(first))
 
 
@@ -47,9 +47,8 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
         yield only(unit.name, lambda: _folder(unit, Source(unit.name, digest, NAME), report))
         return
     data = unit.only.read()
-    rows = [(number_, row) for number_, row in json_lines(data, Report()) if "response" in row and _row_result(row)]
-    if rows:
-        rows = [(number_, row) for number_, row in json_lines(data, report) if "response" in row]
+    if any(_row_result(row) for _, row in json_lines(data, Report())):
+        rows = [(line, row) for line, row in json_lines(data, report) if "response" in row]
         yield from some(unit.name, report, _rows(unit.name, digest, rows, report))
         return
     document = mapping(unit.only.json())

@@ -55,7 +55,7 @@ def recognises(shape: Shape) -> bool:
         return "experiment.json" in shape.names or any(_task_of(name) for name in shape.names)
     if shape.kind == "text":
         return shape.unit.only.read()[:64].startswith(b"# Learning memo")
-    first = shape.first_object()
+    first = shape.first_object() or shape.object
     return (
         {"experiment_id", "git_commit_hash", "tasks"} <= shape.object.keys()
         or {"experiment_id", "git_commit_hash", "verdict"} <= first.keys()
