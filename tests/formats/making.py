@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harnesslab.core.rollout import Recording
+from harnesslab.core.trace import messages_at
 from harnesslab.formats.inputs import InputFile, Report, Unit
 from harnesslab.formats.registry import Importer, recognise
 
@@ -57,3 +58,13 @@ def read(unit: Unit, expected: Importer) -> tuple[list[Recording], Report]:
 def events_of(recording: Recording, kind: type) -> list[Any]:
     """Return a recording's events of one kind."""
     return [event for event in recording.trace.events if isinstance(event, kind)]
+
+
+def facts_of(recording: Recording) -> Any:
+    """Return a recording's facts, to be looked into without casts."""
+    return recording.facts
+
+
+def sent(recording: Recording, index: int) -> Any:
+    """Return the messages of the model call at an event position, to be looked into without casts."""
+    return messages_at(recording.trace, index)

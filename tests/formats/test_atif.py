@@ -10,7 +10,7 @@ from harnesslab.core.events import Fidelity, HarnessAction, ModelCall, SubagentC
 from harnesslab.core.rollout import Grade, Outcome
 from harnesslab.core.trace import messages_at
 from harnesslab.formats import atif
-from tests.formats.making import events_of, file_unit, read
+from tests.formats.making import events_of, facts_of, file_unit, read, sent
 
 
 def step(number: int, source: str, message: Any, **more: Any) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def test_each_agent_step_is_a_model_call_with_the_conversation_before_it() -> No
     )
     first, second = events_of(rollout, ModelCall)
     assert (first.text, first.reasoning, first.fidelity) == ("Will do", "hm", Fidelity.REBUILT)
-    roles = [message["role"] for message in messages_at(rollout.trace, rollout.trace.events.index(second))]
+    roles = [message["role"] for message in sent(rollout, rollout.trace.events.index(second))]
     assert roles == ["system", "user", "assistant", "tool"]
     (made,) = events_of(rollout, ToolCall)
     assert (made.name, made.arguments, made.result, made.step) == ("run", {"cmd": "mkdir a"}, "ok", 0)
@@ -60,7 +60,7 @@ def test_each_agent_step_is_a_model_call_with_the_conversation_before_it() -> No
 def test_every_version_is_read(version: str) -> None:
     document = {**trajectory(USER, step(2, "agent", "hi")), "schema_version": version}
     (rollout,), _ = read(file_unit("t.json", document), atif)
-    assert rollout.facts["trajectory"]["schema_version"] == version  # type: ignore[index, call-overload]
+    assert facts_of(rollout)["trajectory"]["schema_version"] == version
 
 
 def test_prompt_tokens_include_cached_ones() -> None:
@@ -146,7 +146,7 @@ def test_a_sub_agent_in_another_file_is_named_and_noted() -> None:
     (handed,) = events_of(rollout, SubagentCall)
     assert (handed.name, handed.child, handed.error) == ("trajectory.summary", "", "its trajectory is not in the file")
     assert report.skipped[0].where == "trajectory.summary.json"
-    facts: Any = rollout.facts["trajectory"]
+    facts: Any = facts_of(rollout)["trajectory"]
     assert facts["continued_trajectory_ref"] == "trajectory.cont-1.json"
 
 

@@ -12,7 +12,7 @@ from harnesslab.core.rollout import Grade, Outcome
 from harnesslab.core.trace import messages_at
 from harnesslab.formats import harness_training
 from harnesslab.formats.discovery import INDEX, MEMO
-from tests.formats.making import events_of, file_unit, folder_unit, lines, read
+from tests.formats.making import events_of, facts_of, file_unit, folder_unit, lines, read
 
 SYSTEM = {"role": "system", "content": "You control a shell.", "sha": "aaaaaaaaaaaa"}
 ASK = {"role": "user", "content": "Make a folder", "sha": "bbbbbbbbbbbb"}
@@ -175,7 +175,7 @@ def test_a_task_that_never_ran_is_not_run_and_names_what_is_missing() -> None:
     assert rollout.outcome is Outcome.NOT_RUN
     assert rollout.grade is Grade.VIEW_ONLY
     assert rollout.missing.startswith("model: ")
-    assert rollout.facts["experiment"]["crash_reason"] == "worker died"  # type: ignore[index, call-overload]
+    assert facts_of(rollout)["experiment"]["crash_reason"] == "worker died"
 
 
 def test_a_run_that_crashed_before_any_rollout_is_refused_with_its_reason() -> None:
@@ -187,8 +187,8 @@ def test_the_experiment_is_one_object_with_decision_certificate_index_and_memo()
     document = experiment({"t": result("solved"), "u": result("crash")})
     unit = run_folder(document, **{INDEX: lines([{"experiment_id": "run-1", "verdict": "rejected"}]), MEMO: "- memo\n"})
     first, second = read(unit, harness_training)[0]
-    facts: Any = first.facts["experiment"]
-    assert facts is second.facts["experiment"]
+    facts: Any = facts_of(first)["experiment"]
+    assert facts is facts_of(second)["experiment"]
     assert facts["decision"] == document["decision"]
     assert facts["determinism_certification"] == {"t": {"verdict": "forked"}}
     assert (facts["indexed"], facts["index"]["verdict"], facts["learning"]) == (True, "rejected", "- memo\n")

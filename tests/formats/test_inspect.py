@@ -24,7 +24,7 @@ from harnesslab.core.events import (
 from harnesslab.core.rollout import Grade, Outcome
 from harnesslab.core.trace import messages_at
 from harnesslab.formats import archives, inspect
-from tests.formats.making import as_bytes, events_of, file_unit, read, zipped
+from tests.formats.making import as_bytes, events_of, file_unit, read, sent, zipped
 
 NOW = "2026-01-01T00:00:0{}+00:00"
 
@@ -149,7 +149,7 @@ def test_pooled_messages_are_put_back(place: str) -> None:
     pool = [{"role": "user", "content": "one"}, {"role": "user", "content": "two"}, {"role": "user", "content": "3"}]
     pools = {"events_data": {"messages": pool}} if place == "events_data" else {"message_pool": pool}
     rollout = imported(model(input=[], input_refs=[[0, 1], [2, 3]]), **pools)
-    assert [message["content"] for message in messages_at(rollout.trace, 1)] == ["one", "3"]
+    assert [message["content"] for message in sent(rollout, 1)] == ["one", "3"]
 
 
 def test_pooled_requests_are_put_back_and_a_range_outside_the_pool_is_named() -> None:
@@ -353,7 +353,7 @@ def test_a_sample_kept_in_parts_is_put_together() -> None:
         f"{inside}/attachments/0.json": {"h1": "one"},
     }
     (rollout,), _ = read(file_unit("log.eval", archive(**parts)), inspect)
-    assert [message["content"] for message in messages_at(rollout.trace, 1)] == ["zero", "two"]
+    assert [message["content"] for message in sent(rollout, 1)] == ["zero", "two"]
     assert events_of(rollout, HarnessAction)[0].detail == {"data": "one"}
 
 
