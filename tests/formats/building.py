@@ -29,7 +29,7 @@ def lines_unit(rows: Sequence[Any], name: str = "run.jsonl") -> Unit:
 def recordings(unit: Unit, format_name: str, report: Report | None = None) -> list[Recording]:
     """Read a unit by its own importer, checking on the way that it is the named one and that all seals hold."""
     recognised = registry.recognise(unit)
-    assert recognised.importer.NAME == format_name
+    assert format_name == recognised.importer.NAME
     found = list(recognised.importer.read(unit, report or Report()))
     for recording in found:
         seals.verify(recording.trace, seals.seals(recording.trace))

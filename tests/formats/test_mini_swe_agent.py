@@ -43,7 +43,12 @@ def run(*messages: dict[str, Any], **info: Any) -> dict[str, Any]:
         "model": {"model_name": "a/model", "model_kwargs": {"temperature": 0.0, "seed": 7}},
         "environment": {"image": "image:1", "cwd": "/testbed"},
     }
-    stated = {"mini_version": "1.15.0", "exit_status": "Submitted", "submission": "diff --git a/x b/x\n", "config": config}
+    stated = {
+        "mini_version": "1.15.0",
+        "exit_status": "Submitted",
+        "submission": "diff --git a/x b/x\n",
+        "config": config,
+    }
     first = [{"role": "system", "content": "You are a helper"}, {"role": "user", "content": "Fix it"}]
     return {
         "info": {**stated, **info},
@@ -57,7 +62,7 @@ def test_a_command_and_its_observation_make_one_tool_call() -> None:
     recording = only(json_unit(run(said("ls"), seen("a.txt", 2))), NAME)
     (call,) = tool_calls(recording)
     assert (call.name, call.arguments, call.exit_code) == ("bash", {"command": "ls"}, 2)
-    assert "a.txt" in call.result
+    assert "a.txt" in str(call.result)
     assert user_turns(recording)[0].content == "Fix it"
 
 
@@ -94,7 +99,9 @@ def test_the_exit_status_is_the_outcome(status: str | None, outcome: Outcome) ->
 
 def test_a_reply_without_exactly_one_command_is_rejected() -> None:
     talk = {"role": "assistant", "content": "I am done."}
-    recording = only(json_unit(run(talk, {"role": "user", "content": "EXACTLY ONE action"}, said("ls"), seen(""))), NAME)
+    recording = only(
+        json_unit(run(talk, {"role": "user", "content": "EXACTLY ONE action"}, said("ls"), seen(""))), NAME
+    )
     first, second = model_calls(recording)
     assert first.rejected == "0 commands where the harness wants one"
     assert second.rejected is None
@@ -104,7 +111,7 @@ def test_a_reply_without_exactly_one_command_is_rejected() -> None:
 def test_later_versions_state_the_raw_output_beside_what_the_model_saw() -> None:
     call = {"id": "c1", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
     asked = {"role": "assistant", "content": None, "tool_calls": [call], "extra": {"actions": [], "timestamp": 100.0}}
-    answer = {"role": "tool", "tool_call_id": "c1", "content": "<returncode>0", "extra": {"timestamp": 101.5}}
+    answer: dict[str, Any] = {"role": "tool", "tool_call_id": "c1", "content": "<returncode>0", "extra": {"timestamp": 101.5}}
     answer["extra"] |= {"raw_output": "a" * 10, "returncode": 0, "exception_info": ""}
     end = {"role": "exit", "content": "diff", "extra": {"exit_status": "Submitted", "submission": "diff"}}
     document = run(asked, answer, end) | {"trajectory_format": "mini-swe-agent-1.1"}
@@ -154,7 +161,7 @@ def test_known_case_harness_model_and_image_can_be_run_again_live() -> None:
 def test_nul_surrogates_and_literal_escapes_are_kept() -> None:
     data = json.dumps(run(said("ls"), seen("@@"))).replace("@@", r"\u0000 \\u0000 \udcb2").encode()
     (call,) = tool_calls(only(file_unit(data), NAME))
-    assert "\x00 \\u0000 \udcb2" in call.result
+    assert "\x00 \\u0000 \udcb2" in str(call.result)
 
 
 def test_nan_in_the_statistics_is_no_fault() -> None:

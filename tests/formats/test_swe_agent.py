@@ -28,7 +28,7 @@ def step(action: str, observation: str, **more: Any) -> dict[str, Any]:
 
 
 def history(*steps: dict[str, Any]) -> list[dict[str, Any]]:
-    messages = [
+    messages: list[dict[str, Any]] = [
         {"role": "system", "content": "You are a programmer", "agent": "primary"},
         {"role": "user", "content": "A demonstration", "agent": "primary", "is_demo": True},
         {"role": "user", "content": "The issue", "agent": "primary"},
