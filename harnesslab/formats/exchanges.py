@@ -112,7 +112,8 @@ def _add(builder: TraceBuilder, group: Sequence[Exchange]) -> None:
         retry = earlier is not None and earlier.failed and len(exchange.messages) == len(earlier.messages)
         attempt = attempt + 1 if retry else 0
         if not retry:
-            _add_inputs(builder, exchange.messages, _opening(exchange.messages) if step < 0 else known, pending, step)
+            begin = _opening(exchange.messages) if step < 0 else 0 if exchange.previous else known
+            _add_inputs(builder, exchange.messages, begin, pending, step)
             step += 1
         known = len(exchange.messages)
         call = builder.model_call(
