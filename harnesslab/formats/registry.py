@@ -12,7 +12,9 @@ from harnesslab.formats import (
     chat_log,
     claude_code,
     codex,
+    coding_sessions,
     mini_swe_agent,
+    openhands,
     responses_log,
     swe_agent,
     tau_bench,
@@ -46,6 +48,8 @@ IMPORTERS: tuple[Importer, ...] = (
     mini_swe_agent,
     claude_code,
     codex,
+    coding_sessions,
+    openhands,
     responses_log,
     chat_log,
 )
