@@ -97,7 +97,10 @@ def _folder(unit: Unit, source: Source, report: Report) -> Recording:
         config = _document(unit, "config.json", report)
         report.skip("result.json", "missing: how the trial ended is not known")
         result = {"config": config, "trial_name": config.get("trial_name"), "finished_at": "not stated"}
-    trajectory = _document(unit, _MAIN, report) if _MAIN in unit.files else {}
+    trajectory = _document(unit, _MAIN, report)
+    logs = sorted(name for name in unit.files if name.startswith("agent/"))
+    if logs and _MAIN not in unit.files:
+        report.skip("agent", f"no trajectory.json; {', '.join(logs[:3])} can be imported by themselves if known")
     builder = TraceBuilder()
     began = instant(result.get("started_at")) or instant(first_instant(trajectory))
 
@@ -115,7 +118,13 @@ def _folder(unit: Unit, source: Source, report: Report) -> Recording:
     if said := harbor_result.verification(result, reward, output, tests):
         builder.add(msgspec.structs.replace(said, step=max(reader.step, 0)))
     known = agent_conditions(trajectory, reader.model)
-    facts = stated({"result": harbor_result.facts_of(result), "trajectory": facts_of(trajectory)})
+    facts = stated(
+        {
+            "result": harbor_result.facts_of(result),
+            "trajectory": facts_of(trajectory),
+            "exception": _text_file(unit, "exception.txt"),
+        }
+    )
     missing = MISSING if trajectory else _NO_TRAJECTORY
     return _recording(result, builder, source, reward, known, facts, missing)
 
@@ -147,20 +156,21 @@ def _document(unit: Unit, name: str, report: Report) -> Mapping[str, JSON]:
         return {}
 
 
+def _text_file(unit: Unit, name: str) -> str | None:
+    file = unit.files.get(name)
+    return file.read().decode("utf-8", "surrogateescape") if file else None
+
+
 def _reward_file(unit: Unit) -> float | None:
-    file = unit.files.get("verifier/reward.txt")
     try:
-        return float(file.read()[:100]) if file else None
+        return number(float(_text_file(unit, "verifier/reward.txt") or "not stated"))
     except ValueError:
         return None
 
 
 def _verifier_files(unit: Unit, report: Report) -> tuple[str | None, tuple[TestResult, ...]]:
-    output = unit.files.get("verifier/test-stdout.txt")
-    return (
-        output.read().decode("utf-8", "surrogateescape") if output else None,
-        harbor_result.ctrf_tests(_document(unit, "verifier/ctrf.json", report)),
-    )
+    tests = harbor_result.ctrf_tests(_document(unit, "verifier/ctrf.json", report))
+    return _text_file(unit, "verifier/test-stdout.txt"), tests
 
 
 def _token_details(builder: TraceBuilder, result: Mapping[str, JSON]) -> None:

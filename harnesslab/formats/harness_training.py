@@ -59,7 +59,7 @@ def recognises(shape: Shape) -> bool:
     return (
         {"experiment_id", "git_commit_hash", "tasks"} <= shape.object.keys()
         or {"experiment_id", "git_commit_hash", "verdict"} <= first.keys()
-        or (first.get("event") in _EVENTS and "t_sec" in first)
+        or (text(first.get("event")) in _EVENTS and "t_sec" in first)
     )
 
 

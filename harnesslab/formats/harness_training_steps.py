@@ -95,6 +95,7 @@ class StepsReader:
         messages = [self._message(item, origin) for item in items(row.get("request_messages"))]
         self._show(messages)
         done, common = mapping(row.get("completion")), self._common(row, origin)
+        common |= _started(common["at"], number(row.get("llm_latency_sec")))
         self._calls, self._asked = objects(done.get("calls")), 0
         response = mapping(done.get("response"))
         common["extra"] |= stated(
@@ -116,7 +117,6 @@ class StepsReader:
             response_id=text(response.get("id")) or None,
             fingerprint=text(response.get("system_fingerprint")) or None,
             raw_response=done.get("response"),
-            latency=number(row.get("llm_latency_sec")),
             **common,
         )
         self._last_call = len(self.builder.events) - 1
@@ -235,6 +235,13 @@ class StepsReader:
         self.builder.add(
             HarnessAction(name=name, mechanism=mechanism, detail=detail or None, **self._common(row, origin))
         )
+
+
+def _started(received: float | None, latency: float | None) -> dict[str, Any]:
+    """Return when a call began: the file writes when its answer came."""
+    if received is None or latency is None:
+        return {"latency": latency}
+    return {"latency": latency, "at": round(max(received - latency, 0.0), 6)}
 
 
 def _request(call: Mapping[str, JSON]) -> ToolRequest:

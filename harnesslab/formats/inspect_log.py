@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from harnesslab.core.canonical import JSON, Digest, digest
@@ -71,25 +72,19 @@ class Log:
 
 def recording(log: Log, sample: Mapping[str, JSON], position: int) -> Recording:
     """Return one sample of one epoch as a recording."""
-    pools = Pools.of(sample)
-    builder = TraceBuilder()
-    events = items(sample.get("events"))
-    began = instant(sample.get("started_at")) or next(
-        (time for event in objects(events) if (time := instant(event.get("timestamp")))), None
-    )
+    builder, pools = TraceBuilder(), Pools.of(sample)
+    began = _began(sample)
     reader = SampleReader(builder, pools, began)
-    reader.read(events)
+    reader.read(items(sample.get("events")))
     if not reader.models:
         _add_messages(builder, pools, sample, log)
-    scores = {name: pools.resolve(score) for name, score in mapping(sample.get("scores")).items()}
     if not reader.scored:
-        for name, score in scores.items():
-            builder.add(verification(score, name, step=max(reader.step, 0)))
-    outcome, reward = _outcome(sample, builder, scores)
+        for name, score in mapping(sample.get("scores")).items():
+            builder.add(verification(pools.resolve(score), name, step=max(reader.step, 0)))
+    outcome, reward = _outcome(sample, builder)
     case, epoch = str(sample.get("id", "unnamed")), whole(sample.get("epoch"))
     manifest = _manifest(log, sample, case, reader)
     builder.events.insert(0, RolloutStarted(manifest=manifest.digest))
-    ended = instant(sample.get("completed_at"))
     grade, missing = _grade(log, reader)
     return Recording(
         manifest=manifest,
@@ -110,10 +105,16 @@ def recording(log: Log, sample: Mapping[str, JSON], position: int) -> Recording:
         grade=grade,
         missing=missing,
         started_at=began,
-        ended_at=ended,
+        ended_at=instant(sample.get("completed_at")),
         budgets=_budgets(log),
         facts=_facts(log, sample, pools),
     )
+
+
+def _began(sample: Mapping[str, JSON]) -> datetime | None:
+    """Return when a sample began, by its own word or by that of its first event."""
+    times = (instant(event.get("timestamp")) for event in objects(sample.get("events")))
+    return instant(sample.get("started_at")) or next((time for time in times if time), None)
 
 
 def _add_messages(builder: TraceBuilder, pools: Pools, sample: Mapping[str, JSON], log: Log) -> None:
@@ -128,9 +129,7 @@ def _add_messages(builder: TraceBuilder, pools: Pools, sample: Mapping[str, JSON
     add_conversation(builder, messages, model=text(log.spec.get("model")), result_details=failed)
 
 
-def _outcome(
-    sample: Mapping[str, JSON], builder: TraceBuilder, scores: Mapping[str, JSON]
-) -> tuple[Outcome, float | None]:
+def _outcome(sample: Mapping[str, JSON], builder: TraceBuilder) -> tuple[Outcome, float | None]:
     """Say how a sample ended: an error is never a failure, and no score is not zero."""
     final = [
         event for event in builder.events if isinstance(event, Verification) and not event.extra.get("intermediate")

@@ -57,10 +57,6 @@ def _span_group(row: Mapping[str, JSON]) -> bool:
     return _span(mapping(next(iter(items(row.get("spans"))), None)))
 
 
-def _openhands(row: Mapping[str, JSON]) -> bool:
-    return "source" in row and "id" in row and bool({"action", "observation"} & row.keys())
-
-
 def _openhands_output(row: Mapping[str, JSON]) -> bool:
     first = mapping(next(iter(items(row.get("history"))), None))
     return "action" in first and bool({"git_patch", "test_result", "instance_id"} & row.keys())
@@ -111,6 +107,7 @@ def _yaml(shape: Shape) -> bool:
 
 
 _KNOWN: tuple[Known, ...] = (
+    Known(_has("atof_version", "kind"), "an ATOF event stream, which is not supported", "import the ATIF made from it"),
     Known(_has("resourceSpans"), "an OpenTelemetry span export (OTLP), which is not supported", _SPANS),
     Known(_has("batches"), "a Grafana Tempo span export, which is not supported", _SPANS),
     Known(_jaeger, "a Jaeger span export, which is not supported", _SPANS),
@@ -151,11 +148,6 @@ _KNOWN: tuple[Known, ...] = (
     ),
     Known(_first(_commits), "a history of commits or candidates, without runs", "import the experiments' folder"),
     Known(
-        _first(_openhands),
-        "an OpenHands event list, which is not supported",
-        "export the run as an ATIF trajectory",
-    ),
-    Known(
         _first(_openhands_output),
         "OpenHands evaluation output, which is not supported",
         "export the runs as ATIF trajectories",
@@ -164,14 +156,6 @@ _KNOWN: tuple[Known, ...] = (
         _first(_typed("message.in", "agent.start", "tool.start", "tool.end")),
         "OpenClaw telemetry: it holds prompts and calls without results, and is not supported",
         "import the agent's session files",
-    ),
-    Known(
-        _first(_typed("session")), "a session of the pi agent, which is not supported", "docs/formats.md lists others"
-    ),
-    Known(
-        _first(_typed("session_start")),
-        "a session of Factory's droid, which is not supported",
-        "docs/formats.md lists others",
     ),
     Known(_first(_qwen), "a Qwen Code session, which is not supported", "docs/formats.md lists others"),
     Known(

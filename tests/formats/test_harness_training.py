@@ -30,6 +30,7 @@ def completion(step: int, messages: list[Any], calls: list[Any], **more: Any) ->
         "calls": calls,
     }
     row = {"event": "completion_received", "t_sec": step * 1.0, "step_index": step, "attempt_index": 0}
+    row["llm_latency_sec"] = 0.25
     tools = TOOLS if step == 1 and not more.get("attempt_index") else {"sha": TOOLS["sha"]}
     return {**row, "request_messages": messages, "request_tools": tools, "completion": done, **more}
 
@@ -119,12 +120,13 @@ def test_messages_and_tools_named_by_digest_are_put_back_in_file_order() -> None
     assert rollout.trace.payloads[first.tools] == TOOLS["tools"]
 
 
-def test_a_call_keeps_its_settings_usage_and_place() -> None:
+def test_a_call_keeps_its_settings_usage_place_and_when_it_began() -> None:
     (rollout,), _ = read(solved_run(), harness_training)
     first = events_of(rollout, ModelCall)[0]
     assert first.settings == {"temperature": 0.0, "max_tokens": 72, "seed": 7}
     assert first.usage == Usage(input=20, output=5, cache_read=12)
-    assert (first.step, first.at, first.response_id, first.fingerprint) == (0, 1.0, "r1", "b0")
+    assert (first.step, first.at, first.latency) == (0, 0.75, 0.25)
+    assert (first.response_id, first.fingerprint) == ("r1", "b0")
     assert first.tool_calls[0].arguments == {"command": "mkdir data"}
 
 

@@ -111,7 +111,12 @@ def test_a_reply_without_exactly_one_command_is_rejected() -> None:
 def test_later_versions_state_the_raw_output_beside_what_the_model_saw() -> None:
     call = {"id": "c1", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
     asked = {"role": "assistant", "content": None, "tool_calls": [call], "extra": {"actions": [], "timestamp": 100.0}}
-    answer: dict[str, Any] = {"role": "tool", "tool_call_id": "c1", "content": "<returncode>0", "extra": {"timestamp": 101.5}}
+    answer: dict[str, Any] = {
+        "role": "tool",
+        "tool_call_id": "c1",
+        "content": "<returncode>0",
+        "extra": {"timestamp": 101.5},
+    }
     answer["extra"] |= {"raw_output": "a" * 10, "returncode": 0, "exception_info": ""}
     end = {"role": "exit", "content": "diff", "extra": {"exit_status": "Submitted", "submission": "diff"}}
     document = run(asked, answer, end) | {"trajectory_format": "mini-swe-agent-1.1"}

@@ -57,6 +57,10 @@ IMPORTED = {
     "edge/claude-code-log_edge_cases.jsonl": ("claude-code", 2),
     "codex/codex_large.jsonl": ("codex", 1),
     "codex/codex_small.jsonl": ("codex", 1),
+    "pi-session/pi_large-session.jsonl": ("coding-session", 1),
+    "edge/droid_blank-lines.jsonl": ("coding-session", 1),
+    "openhands/openhands_basic.json": ("openhands", 1),
+    "openhands/openhands_basic_gui_mode.json": ("openhands", 1),
 }
 STEPS = {  # as the files' own README counts them
     "6e44b9__sweagenttestrepo-1c2844.traj": 5,
@@ -98,13 +102,10 @@ REFUSED = {
     "harness-training/*.yaml": "a YAML file",
     "harbor-trial/*/task.toml": "a TOML file",
     "harbor-index/*/aft-report_*.json": "an analysis of a trial",
-    "openhands/openhands_basic*.json": "an OpenHands event list",
     "openhands/openhands_resolver_output.jsonl": "OpenHands evaluation output",
     "openclaw/*.jsonl": "OpenClaw telemetry",
-    "pi-session/*.jsonl": "a session of the pi agent",
     "mini-swe-agent/gemini-3-pro_results_summary.json": "a summary of results per instance",
     "swe-agent/pydicom__pydicom-1458.all_preds.jsonl": "SWE-bench predictions",
-    "edge/droid_blank-lines.jsonl": "a session of Factory's droid",
     "edge/skeleton_empty.json": "a test case with its expected result",
     "edge/monocle_teamsai_concatenated.json": "several JSON documents one after another",
     "edge/qwen_truncated-line.jsonl": "several JSON documents one after another",
@@ -240,3 +241,14 @@ def test_no_importer_claims_a_record_of_requests_that_are_rebuilt() -> None:
     for path in ("codex/codex_large.jsonl", "claude-code/simonw_sample_session.jsonl"):
         for recording in read(path):
             assert {call.fidelity for call in model_calls(recording)} == {Fidelity.REBUILT}
+
+
+def test_a_large_pi_session_keeps_every_message() -> None:
+    (recording,) = read("pi-session/pi_large-session.jsonl")
+    said = [row["message"] for row in rows("pi-session/pi_large-session.jsonl") if row["type"] == "message"]
+    roles = [message["role"] for message in said]
+    asked = [block for message in said for block in message["content"] if block["type"] == "toolCall"]
+    assert len(model_calls(recording)) == roles.count("assistant")
+    assert len(tool_calls(recording)) == len(asked)
+    assert sum(call.has_result for call in tool_calls(recording)) == roles.count("toolResult")
+    assert len(user_turns(recording)) == roles.count("user")

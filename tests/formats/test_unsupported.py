@@ -32,7 +32,7 @@ def refusal(unit: Any) -> FormatRefused:
         ({"promotion_history": [], "head": "x"}, "a history of commits or candidates"),
         ({"source": "x", "commits": []}, "a history of commits or candidates"),
         ({"task_duration_seconds": {}}, "a table of task durations"),
-        ([{"id": 0, "source": "user", "action": "message"}], "an OpenHands event list"),
+        ([{"history": [{"action": "run"}], "git_patch": ""}], "OpenHands evaluation output"),
         ({"events": [], "expected": {}}, "a test case with its expected result"),
     ],
 )
@@ -46,8 +46,7 @@ def test_a_known_shape_is_refused_by_its_name(document: Any, what: str) -> None:
 @pytest.mark.parametrize(
     ("row", "what"),
     [
-        ({"type": "session_start", "id": "d"}, "a session of Factory's droid"),
-        ({"type": "session", "id": "d", "provider": "p"}, "a session of the pi agent"),
+        ({"sessionId": "s", "type": "user", "message": {"role": "user", "parts": []}}, "a Qwen Code session"),
         ({"type": "tool.start", "toolName": "exec"}, "OpenClaw telemetry"),
         ({"instance_id": "x", "model_patch": "", "model_name_or_path": "m"}, "SWE-bench predictions"),
     ],
