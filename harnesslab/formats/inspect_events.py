@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from harnesslab.core.canonical import JSON
+from harnesslab.core.errors import LimitExceeded
 from harnesslab.core.events import (
     Fidelity,
     HarnessAction,
@@ -21,35 +22,14 @@ from harnesslab.core.trace import TraceBuilder
 from harnesslab.core.usage import inspect as usage_of
 from harnesslab.formats.inspect_messages import Pools, requests, sent, spoken
 from harnesslab.formats.inspect_scores import verification
+from harnesslab.formats.inspect_spans import Spans
 from harnesslab.formats.values import instant, items, mapping, number, objects, seconds, stated, text
 
 _MAX_NESTING = 20
+_MAX_CHANGES = 2_000_000
+"""Most messages that the calls of a sample may add to those of their previous call, all together."""
 _COMMON = {"event", "timestamp", "working_start", "span_id", "uuid", "pending"}
 _HELD_ELSEWHERE = ("/messages", "/output")
-
-
-@dataclass(slots=True)
-class Spans:
-    """Which agent each span's events belong to; old logs open and close steps without naming them in events."""
-
-    paths: dict[str, str] = field(default_factory=dict)
-    inner: dict[str, bool] = field(default_factory=dict)
-    """Whether a span lies inside an agent or a tool, so that an agent in it is a sub-agent."""
-    counts: dict[str, int] = field(default_factory=dict)
-    stack: list[str] = field(default_factory=list)
-
-    def agent(self, event: Mapping[str, JSON], outer: str) -> str:
-        """Return the agent path of an event inside the agent `outer`."""
-        span = text(event.get("span_id"))
-        if span in self.paths:
-            return self.paths[span]
-        return self.stack[-1] if self.stack else outer
-
-    def child(self, parent: str, name: str) -> str:
-        """Name a new sub-agent; the second of one name gets a number."""
-        path = f"{parent}/{name}" if parent else name
-        self.counts[path] = self.counts.get(path, 0) + 1
-        return path if self.counts[path] == 1 else f"{path}/{self.counts[path]}"
 
 
 @dataclass(slots=True)
@@ -67,6 +47,7 @@ class SampleReader:
     tools: JSON = None
     _spans: Spans = field(default_factory=Spans)
     _emitted: dict[str, int] = field(default_factory=dict)
+    _changes_made: int = 0
 
     def read(self, events: Iterable[JSON], agent: str = "", depth: int = 0, where: str = "event") -> None:
         """Append events in their order; the events that older logs nest in a tool or subtask follow it."""
@@ -154,6 +135,9 @@ class SampleReader:
             **_response(self.pools.resolve(mapping(event.get("call")).get("response"))),
             **self._common(event, agent, origin),
         )
+        self._changes_made += len(made.input.add)
+        if self._changes_made > _MAX_CHANGES:
+            raise LimitExceeded(f"model calls that change more than {_MAX_CHANGES:,} messages", where=origin)
         self._emitted |= {asked.id: place for place, asked in enumerate(made.tool_calls) if asked.id}
 
     def _tool(self, event: Mapping[str, JSON], agent: str, origin: str) -> None:

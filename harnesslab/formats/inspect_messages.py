@@ -15,7 +15,7 @@ _REQUEST_LISTS = ("messages", "input", "contents")
 
 @dataclass(frozen=True, slots=True)
 class Pools:
-    """What the events of a sample refer to instead of holding it."""
+    """What the events of a sample refer to instead of holding it, with attachments already put back."""
 
     attachments: Mapping[str, JSON]
     messages: Sequence[JSON]
@@ -25,11 +25,11 @@ class Pools:
     def of(cls, sample: Mapping[str, JSON]) -> Pools:
         """Read the pools of a sample; older logs have none."""
         data = mapping(sample.get("events_data"))
-        return cls(
-            mapping(sample.get("attachments")),
-            items(data.get("messages")) or items(sample.get("message_pool")),
-            items(data.get("calls")) or items(sample.get("call_pool")),
-        )
+        messages = items(data.get("messages")) or items(sample.get("message_pool"))
+        calls = items(data.get("calls")) or items(sample.get("call_pool"))
+        bare = cls(mapping(sample.get("attachments")), (), ())
+        resolved = [chat_message(bare.resolve(message)) for message in messages]
+        return cls(bare.attachments, resolved, [bare.resolve(call) for call in calls])
 
     def resolve(self, value: JSON, depth: int = MAX_DEPTH) -> JSON:
         """Put attachments back in; one that is missing stays named, and what is nested too deeply stays as it is."""
@@ -47,18 +47,17 @@ class Pools:
 
     def input(self, event: Mapping[str, JSON]) -> list[JSON]:
         """Return the messages of a model event, from the event itself or from the pool."""
-        refs = items(event.get("input_refs"))
-        found = _ranges(self.messages, refs) if refs else items(event.get("input"))
-        return [chat_message(self.resolve(message)) for message in found]
+        if refs := items(event.get("input_refs")):
+            return _ranges(self.messages, refs)
+        return [chat_message(self.resolve(message)) for message in items(event.get("input"))]
 
     def request(self, event: Mapping[str, JSON]) -> Mapping[str, JSON]:
         """Return the raw request of a model event, or an empty one."""
         call = mapping(event.get("call"))
-        request = dict(mapping(call.get("request")))
-        refs = items(call.get("call_refs")) or items(event.get("call_refs"))
-        if refs:
+        request = dict(mapping(self.resolve(call.get("request"))))
+        if refs := items(call.get("call_refs")) or items(event.get("call_refs")):
             request[text(call.get("call_key")) or "messages"] = _ranges(self.calls, refs)
-        return mapping(self.resolve(request))
+        return request
 
 
 @dataclass(frozen=True, slots=True)

@@ -363,6 +363,14 @@ def test_a_zip_bomb_is_refused_with_the_bound() -> None:
         read(file_unit("log.eval", bomb), inspect)
 
 
+def test_references_that_multiply_without_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harnesslab.formats.inspect_events._MAX_CHANGES", 100)
+    pool = [{"role": "user", "content": str(index)} for index in range(30)]
+    turns = [model(input=[], input_refs=[[index % 2, 30]]) for index in range(10)]
+    with pytest.raises(FormatRefused, match="change more than 100 messages"):
+        imported(*turns, events_data={"messages": pool})
+
+
 def test_what_is_nested_without_end_is_refused_or_left_out() -> None:
     deep: Any = "x"
     for _ in range(400):
