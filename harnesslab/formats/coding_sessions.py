@@ -30,7 +30,7 @@ def recognises(shape: Shape) -> bool:
     """A header of a session, and lines with messages of role and content."""
     rows = [mapping(row) for row in shape.head]
     spoken = [mapping(row.get("message")) for row in rows if row.get("type") == "message"]
-    headed = any(row.get("type") in _AGENTS and "id" in row for row in rows[:3])
+    headed = any(text(row.get("type")) in _AGENTS and "id" in row for row in rows[:3])
     return headed and any({"role", "content"} <= message.keys() for message in spoken)
 
 
@@ -39,7 +39,7 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
     source_digest, position = unit.digest(), 0
     lines: list[Line] = []
     for line in rows_of(unit, report):
-        if line.value.get("type") in _AGENTS and any(item.value.get("type") == "message" for item in lines):
+        if text(line.value.get("type")) in _AGENTS and any(item.value.get("type") == "message" for item in lines):
             yield _recording(lines, Source(unit.name, source_digest, NAME, position), report)
             lines, position = [], position + 1
         lines.append(line)
@@ -49,7 +49,7 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
 
 
 def _recording(lines: Sequence[Line], source: Source, report: Report) -> Recording:
-    header = next((line.value for line in lines if line.value.get("type") in _AGENTS), {})
+    header = next((line.value for line in lines if text(line.value.get("type")) in _AGENTS), {})
     harness = _AGENTS.get(text(header.get("type")), "")
     replies = [mapping(line.value.get("message")) for line in lines if line.value.get("type") == "message"]
     model = most_used(text(reply.get("model")) for reply in replies) or text(header.get("modelId"))
@@ -95,7 +95,7 @@ def _recording(lines: Sequence[Line], source: Source, report: Report) -> Recordi
 def _add(events: SessionEvents, row: Mapping[str, JSON], report: Report, fields: dict[str, Any]) -> None:
     """Append what a line is."""
     message = mapping(row.get("message"))
-    if row.get("type") in _AGENTS:
+    if text(row.get("type")) in _AGENTS:
         return
     if row.get("type") != "message":
         events.note(text(row.get("type")) or "line", stated(row, "type", "timestamp", "id", "parentId"), **fields)
