@@ -58,7 +58,7 @@ def _recording(lines: Sequence[Line], source: Source, report: Report) -> Recordi
     version = text(header.get("version"))
     manifest = Manifest.of(
         {
-            "harness.name": harness,
+            "harness.name": harness or None,
             "harness.revision": version or None,
             "model.name": model or None,
             "model.provider": header.get("provider"),
@@ -71,9 +71,7 @@ def _recording(lines: Sequence[Line], source: Source, report: Report) -> Recordi
     for line in lines:
         at = elapsed(moment(line.value.get("timestamp")), start)
         _add(events, line.value, report, {"at": at, "origin": f"line {line.number}"})
-    outcome = Outcome.INTERRUPTED if events.waiting else Outcome.UNKNOWN
-    if replies and replies[-1].get("role") == "assistant":
-        outcome = _STOPS.get(text(replies[-1].get("stopReason")), outcome)
+    outcome = _outcome(replies, events)
     events.close()
     return Recording(
         manifest=manifest,
@@ -90,6 +88,12 @@ def _recording(lines: Sequence[Line], source: Source, report: Report) -> Recordi
         ended_at=instant(max(times) if times else None),
         facts=dict(header),
     )
+
+
+def _outcome(replies: Sequence[Mapping[str, JSON]], events: SessionEvents) -> Outcome:
+    """Return what the last message shows: how its reply stopped, or a call that has no result."""
+    stop = text(replies[-1].get("stopReason")) if replies else ""
+    return _STOPS.get(stop, Outcome.INTERRUPTED if events.waiting else Outcome.UNKNOWN)
 
 
 def _add(events: SessionEvents, row: Mapping[str, JSON], report: Report, fields: dict[str, Any]) -> None:
