@@ -21,6 +21,12 @@ from harnesslab.formats.sniff import Shape
 
 NAME = "chat-log"
 _CHUNK = "chat.completion.chunk"
+_SETTINGS = frozenset((
+    "temperature", "top_p", "top_k", "min_p", "n", "stop", "seed", "max_tokens", "max_completion_tokens",
+    "frequency_penalty", "presence_penalty", "logit_bias", "logprobs", "top_logprobs", "response_format",
+    "tool_choice", "parallel_tool_calls", "reasoning_effort", "stream",
+))  # fmt: skip
+"""Names of settings, for rows that mix the request with other facts."""
 _RESPONSE_KEYS = ("response", "completion", "output")
 
 
@@ -132,7 +138,7 @@ def _exchange(row: Mapping[str, JSON], request: Mapping[str, JSON], origin: str,
     known = ("request", "body", "choices", "error", "object", *_RESPONSE_KEYS)
     return Exchange(
         messages=items(request.get("messages")),
-        settings=stated(request, "messages", "tools", "functions", "model", "response", "choices", "id", "object"),
+        settings=_settings(request, apart=request is not row),
         output=output,
         tools=request.get("tools") or request.get("functions"),
         recorded=bool(request),
@@ -141,8 +147,15 @@ def _exchange(row: Mapping[str, JSON], request: Mapping[str, JSON], origin: str,
         at=moment(body.get("created")) or moment(row.get("timestamp")) or moment(row.get("created_at")),
         status=status,
         origin=origin,
-        facts={} if request is row else stated(row, *known),
+        facts=stated(row, *known, *(("messages", "tools", "functions", *_SETTINGS) if request is row else ())),
     )
+
+
+def _settings(request: Mapping[str, JSON], *, apart: bool) -> dict[str, JSON]:
+    """Return what a request states beside its messages, tools and model; of a row that is both, what is known."""
+    if apart:
+        return stated(request, "messages", "tools", "functions", "model")
+    return {key: value for key, value in stated(request).items() if key in _SETTINGS}
 
 
 def _failure(error: JSON, status: int | None, body: Mapping[str, JSON]) -> str | None:

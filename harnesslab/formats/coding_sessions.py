@@ -30,7 +30,7 @@ def recognises(shape: Shape) -> bool:
     """A header of a session, and lines with messages of role and content."""
     rows = [mapping(row) for row in shape.head]
     spoken = [mapping(row.get("message")) for row in rows if row.get("type") == "message"]
-    headed = any(row.get("type") in _AGENTS and "id" in row for row in rows[:3])
+    headed = any(text(row.get("type")) in _AGENTS and "id" in row for row in rows[:3])
     return headed and any({"role", "content"} <= message.keys() for message in spoken)
 
 
@@ -39,7 +39,7 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
     source_digest, position = unit.digest(), 0
     lines: list[Line] = []
     for line in rows_of(unit, report):
-        if line.value.get("type") in _AGENTS and any(item.value.get("type") == "message" for item in lines):
+        if text(line.value.get("type")) in _AGENTS and any(item.value.get("type") == "message" for item in lines):
             yield _recording(lines, Source(unit.name, source_digest, NAME, position), report)
             lines, position = [], position + 1
         lines.append(line)
@@ -49,7 +49,7 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
 
 
 def _recording(lines: Sequence[Line], source: Source, report: Report) -> Recording:
-    header = next((line.value for line in lines if line.value.get("type") in _AGENTS), {})
+    header = next((line.value for line in lines if text(line.value.get("type")) in _AGENTS), {})
     harness = _AGENTS.get(text(header.get("type")), "")
     replies = [mapping(line.value.get("message")) for line in lines if line.value.get("type") == "message"]
     model = most_used(text(reply.get("model")) for reply in replies) or text(header.get("modelId"))
@@ -58,7 +58,7 @@ def _recording(lines: Sequence[Line], source: Source, report: Report) -> Recordi
     version = text(header.get("version"))
     manifest = Manifest.of(
         {
-            "harness.name": harness,
+            "harness.name": harness or None,
             "harness.revision": version or None,
             "model.name": model or None,
             "model.provider": header.get("provider"),
@@ -71,9 +71,7 @@ def _recording(lines: Sequence[Line], source: Source, report: Report) -> Recordi
     for line in lines:
         at = elapsed(moment(line.value.get("timestamp")), start)
         _add(events, line.value, report, {"at": at, "origin": f"line {line.number}"})
-    outcome = Outcome.INTERRUPTED if events.waiting else Outcome.UNKNOWN
-    if replies and replies[-1].get("role") == "assistant":
-        outcome = _STOPS.get(text(replies[-1].get("stopReason")), outcome)
+    outcome = _outcome(replies, events)
     events.close()
     return Recording(
         manifest=manifest,
@@ -92,10 +90,16 @@ def _recording(lines: Sequence[Line], source: Source, report: Report) -> Recordi
     )
 
 
+def _outcome(replies: Sequence[Mapping[str, JSON]], events: SessionEvents) -> Outcome:
+    """Return what the last message shows: how its reply stopped, or a call that has no result."""
+    stop = text(replies[-1].get("stopReason")) if replies else ""
+    return _STOPS.get(stop, Outcome.INTERRUPTED if events.waiting else Outcome.UNKNOWN)
+
+
 def _add(events: SessionEvents, row: Mapping[str, JSON], report: Report, fields: dict[str, Any]) -> None:
     """Append what a line is."""
     message = mapping(row.get("message"))
-    if row.get("type") in _AGENTS:
+    if text(row.get("type")) in _AGENTS:
         return
     if row.get("type") != "message":
         events.note(text(row.get("type")) or "line", stated(row, "type", "timestamp", "id", "parentId"), **fields)

@@ -40,8 +40,7 @@ def add_conversation(
     `call_details` adds fields to the model call of an assistant message, `result_details` to the tool call that
     a tool message answers.
     """
-    step = first_step
-    answered: set[int] = set()
+    step, answered = first_step, set[int]()
     for position, message in enumerate(messages):
         seen = view(message)
         origin = f"message {position}"

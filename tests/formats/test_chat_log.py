@@ -86,6 +86,15 @@ def test_the_request_is_recorded_with_its_settings_and_what_the_server_reports()
     assert recording.missing.startswith("harness: ")
 
 
+def test_a_row_may_be_request_and_response_in_one() -> None:
+    answer = completion({"role": "assistant", "content": "ok"})
+    flat = {"messages": [ASKED], "model": "m", "seed": 7, "note": "mine", "response": answer}
+    recording = only(lines_unit([flat]), NAME)
+    (call,) = model_calls(recording)
+    assert (call.text, call.settings, call.fidelity) == ("ok", {"seed": 7}, Fidelity.RECORDED)
+    assert recording.facts["note"] == "mine"
+
+
 def test_token_ids_and_log_probabilities_are_kept() -> None:
     message = {"role": "assistant", "content": "ok"}
     answer = completion(message, prompt_token_ids=[1, 2])
