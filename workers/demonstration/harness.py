@@ -58,6 +58,13 @@ class Conditions:
     temperature: float
     root_seed: int
     kernel: str = KERNELS[0]
+    seed_trial: int | None = None
+    """The trial whose seeds are used, where that is not its own."""
+
+    def seed(self, case: str, call: int) -> int:
+        """Return the sampling seed of one call."""
+        trial = self.trial if self.seed_trial is None else self.seed_trial
+        return derive(self.root_seed, "sampling", case, trial, call)
 
 
 @dataclass(slots=True)
@@ -129,7 +136,7 @@ def _play(episode: Episode, model: TableModel) -> Outcome:
 
 def _ask(episode: Episode, model: TableModel, step: int) -> str:
     conditions = episode.conditions
-    seed = derive(conditions.root_seed, "sampling", episode.case.name, conditions.trial, step)
+    seed = conditions.seed(episode.case.name, step)
     before = time.perf_counter()
     answer = model.sample(
         _table(episode, step), temperature=conditions.temperature, seed=seed, kernel=conditions.kernel
@@ -275,7 +282,7 @@ def _manifest(case: Case, conditions: Conditions) -> Manifest:
         "seeds.generator": "harnesslab.seed/1",
         "seeds.root": str(conditions.root_seed),
         "seeds.policy": "one per call",
-        "seeds.seed": str(derive(conditions.root_seed, "sampling", case.name, conditions.trial)),
+        "seeds.seed": str(conditions.seed(case.name, 0)),
         "environment.network": "not used",
         "tools.schemas": digest(TOOLS),
         "tools.side_effects": {"run": "a folder of its own", "submit": "none"},

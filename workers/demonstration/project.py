@@ -33,7 +33,7 @@ def _plan() -> Iterator[Conditions]:
     for trial in range(TRIALS):
         yield Conditions(CANDIDATE, "candidate-r2", trial, 1.0, ROOT_SEED)
     for trial, kernel in enumerate(KERNELS):
-        yield Conditions(BASELINE, "greedy", trial, 0.0, ROOT_SEED, kernel)
+        yield Conditions(BASELINE, "greedy", trial, 0.0, ROOT_SEED, kernel, seed_trial=0)
 
 
 def _source(position: int) -> Source:
