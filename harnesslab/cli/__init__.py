@@ -7,7 +7,14 @@ import click
 
 def register(group: click.Group) -> None:
     """Add all commands; called once Django is set up, since they import its models."""
-    from harnesslab.cli import bundles, comparisons, demonstration, imports
+    from harnesslab.cli import bundles, checks, comparisons, demonstration, imports
 
-    for command in (imports.import_files, comparisons.compare, bundles.export, bundles.verify, demonstration.demo):
+    for command in (
+        imports.import_files,
+        checks.check,
+        comparisons.compare,
+        bundles.export,
+        bundles.verify,
+        demonstration.demo,
+    ):
         group.add_command(command)
