@@ -64,6 +64,14 @@ class Unit:
         """The file of a single-file unit."""
         return next(iter(self.files.values()))
 
+    def in_memory(self) -> Unit:
+        """Return the unit with its file read once; a folder's files are read when they are asked for."""
+        return (
+            self
+            if self.folder
+            else Unit(self.name, {self.only.path: InputFile.of_bytes(self.only.path, self.only.read())})
+        )
+
     def digest(self) -> Digest:
         """SHA-256 of the file's bytes; for a folder, over its paths and their digests."""
         if not self.folder:
