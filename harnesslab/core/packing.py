@@ -57,7 +57,7 @@ def pack(
     lines = [_header(0, 0, {})]
     size, first_event, first_payload = 0, 0, 0
     for index, event in enumerate(events):
-        needed = _needs(event, named)
+        needed = _needs(event, named) if index + 1 < len(events) else len(payloads)
         for position in range(named, needed):
             body = canonical_bytes(payloads[position])
             kept = elsewhere(position, body)
@@ -130,10 +130,20 @@ def _ranges(positions: Sequence[int]) -> list[JSON]:
 def _windows(ranges: JSON) -> dict[str, list[int]]:
     if not isinstance(ranges, Mapping):
         raise SealBroken("the chunk's header is damaged")
-    return {
-        agent: [position for first, count in runs for position in range(first, first + count)]  # type: ignore
-        for agent, runs in ranges.items()
-    }
+    return {agent: [position for run in _list(runs) for position in _run(_list(run))] for agent, runs in ranges.items()}
+
+
+def _run(pair: Sequence[JSON]) -> range:
+    if len(pair) != 2:
+        raise SealBroken("the chunk's header is damaged")
+    first, count = map(_integer, pair)
+    return range(first, first + count)
+
+
+def _list(value: JSON) -> Sequence[JSON]:
+    if not isinstance(value, list):
+        raise SealBroken("the chunk's header is damaged")
+    return value
 
 
 def _needs(event: AnyEvent, named: int) -> int:
