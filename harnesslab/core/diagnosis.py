@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harnesslab.core.boundary_findings import boundary_finding
-from harnesslab.core.canonical import canonical_bytes
+from harnesslab.core.canonical import JSON, canonical_bytes
+from harnesslab.core.comparators import Reader
+from harnesslab.core.contract import RAW
 from harnesslab.core.events import AnyEvent, ModelCall, ToolCall, UserTurn, boundary
 from harnesslab.core.evidence import (
     ENVIRONMENT_CONDITIONS,
@@ -120,7 +122,24 @@ def _find(
 
 
 def _asks_otherwise(left: ToolCall, right: ToolCall) -> bool:
-    return left.name != right.name or not same(left.arguments, right.arguments) or left.raw != right.raw
+    """Say whether two calls part in what they ask for; spacing and generated ids don't, where results differ too."""
+    if left.name != right.name:
+        return True
+    if same([left.arguments, left.raw], [right.arguments, right.raw]):
+        return False
+    return not _alike(_asked(left), _asked(right)) or _alike(_given(left), _given(right))
+
+
+def _asked(call: ToolCall) -> JSON:
+    return call.raw if call.arguments is None else call.arguments
+
+
+def _given(call: ToolCall) -> JSON:
+    return [call.result, call.has_result, call.seen, call.exit_code, call.error, call.timed_out]
+
+
+def _alike(a: JSON, b: JSON) -> bool:
+    return same(Reader(RAW, ()).rewrite(a), Reader(RAW, ()).rewrite(b))
 
 
 def _other_call(
