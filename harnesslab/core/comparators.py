@@ -147,7 +147,10 @@ class Reader:
             raw = _tool_action(event, self._level)
         else:
             raw = _behaviour(event) if self._level is Level.BEHAVIOUR else _record(event, self._level)
-        return None if raw is None else self.rewrite(raw)
+        found = None if raw is None else self.rewrite(raw)
+        if self._scope is Scope.TOOL_CALLS or self._level is Level.BEHAVIOUR:
+            self._renamer.note(_record(event, Level.TEXT))
+        return found
 
     def rewrite(self, value: JSON) -> JSON:
         """Return a value with ids renamed, JSON inside text read (from level json on) and rules applied."""
@@ -222,13 +225,8 @@ def _record(event: AnyEvent, level: Level) -> dict[str, JSON] | None:
         case ClockRead():
             return {"kind": "clock", "value": event.value}
         case NetworkExchange():
-            return {
-                "kind": "network",
-                "target": event.target,
-                "request": event.request,
-                "response": event.response,
-                "error": event.error,
-            }
+            exchange = {"target": event.target, "request": event.request, "response": event.response}
+            return {"kind": "network", **exchange, "error": event.error}
         case HarnessAction():
             return {"kind": "harness", "name": event.name, "mechanism": event.mechanism, "detail": event.detail}
         case Verification():
