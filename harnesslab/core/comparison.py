@@ -157,7 +157,8 @@ def _identical(comparison: Comparison) -> str:
     level = TITLES[comparison.contract.level]
     if comparison.contract.scope is Scope.TOOL_CALLS:
         return f"The tool calls are identical at the level {level}."
-    return f"Identical in all {_counted(comparison.steps[0], 'step')} at the level {level}."
+    steps = comparison.steps[0]
+    return f"Identical in {f'all {steps} steps' if steps != 1 else 'the one step'} at the level {level}."
 
 
 def _place(found: Divergence, calls_only: bool) -> str:

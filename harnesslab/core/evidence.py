@@ -109,7 +109,7 @@ def text(value: JSON) -> str:
             return readable(text_of(value))
         return readable(value) if isinstance(value, str) else canonical_bytes(value).decode()
     except NotCanonical:
-        return f"a {type(value).__name__} that is not JSON or is nested too deeply"
+        return f"a value ({type(value).__name__}) that is not JSON or is nested too deeply"
 
 
 def readable(value: str) -> str:
@@ -137,7 +137,17 @@ def excerpt(rows: Sequence[Evidence]) -> tuple[str, str] | None:
         return None
     shorter = min(len(words_a), len(words_b))
     start = next((index for index in range(shorter) if words_a[index] != words_b[index]), shorter - 1)
-    return _first_words(words_a[start:]), _first_words(words_b[start:])
+    return _without_brackets(_first_words(words_a[start:]), _first_words(words_b[start:]))
+
+
+def _without_brackets(a: str, b: str) -> tuple[str, str]:
+    """Leave out the JSON punctuation that two excerpts share at their beginning, and that at their ends."""
+    pairs = enumerate(zip(a, b, strict=False))
+    shared = next((at for at, (one, two) in pairs if one != two), min(len(a), len(b)))
+    start = max(a.rfind(mark, 0, shared) for mark in '{["') + 1
+    ends = '"]}' if start or a[-1:] == b[-1:] == "}" else ""
+    rest_a, rest_b = a[start:].rstrip(ends), b[start:].rstrip(ends)
+    return (rest_a, rest_b) if rest_a and rest_b and rest_a != rest_b else (a, b)
 
 
 def _first_words(words: Sequence[str]) -> str:
