@@ -104,7 +104,7 @@ def request(name: str, arguments: Mapping[str, JSON], raw: str | None = None, ca
 
 def model(text: str | None = None, *calls: ToolRequest, **fields: Any) -> ModelCall:
     """Make a model call with a recorded input; its messages come from the episode."""
-    return ModelCall(text=text, tool_calls=calls, **{"fidelity": Fidelity.RECORDED, **fields})
+    return ModelCall(text=text, **{"tool_calls": calls, "fidelity": Fidelity.RECORDED, **fields})
 
 
 def bash(command: str, result: JSON = "ok", **fields: Any) -> ToolCall:
