@@ -99,7 +99,7 @@ def _emitter(tape: Tape, before: int, seen: MessageView) -> int | None:
 
 def _producer(a: Tape, b: Tape, at_a: int, at_b: int, seen_a: MessageView, seen_b: MessageView) -> tuple[str, str]:
     if seen_a.role != seen_b.role:
-        return "harness", f"the harness sent a {seen_a.role} message in A and a {seen_b.role} message in B"
+        return "harness", f"the harness sent a message as {seen_a.role} in A and as {seen_b.role} in B"
     if seen_a.answers or seen_a.role == "tool":
         call_a, call_b = _tool_call(a, at_a, seen_a), _tool_call(b, at_b, seen_b)
         if call_a is not None and call_b is not None and call_a.result != call_b.result:

@@ -75,3 +75,11 @@ def test_every_kind_has_a_boundary() -> None:
         "verification": "harness",
         "rollout_ended": "harness",
     }
+
+
+def test_an_event_nested_deeper_than_json_may_be_has_no_seal() -> None:
+    value: Any = []
+    for _ in range(250):
+        value = [value]
+    with pytest.raises(NotCanonical, match="JSON nested deeper than 200 levels"):
+        canonical_bytes(to_json(ToolCall(name="ls", result=value)))

@@ -161,3 +161,8 @@ def _messages(event: AnyEvent) -> list[JSON]:
 def tape(trace: Trace, conditions: Mapping[str, JSON] | None = None, outcome: str = "solved") -> MemoryTape:
     """Make a tape with a manifest that states the given conditions."""
     return MemoryTape(trace, Manifest.of(conditions or {}, unknown="not stated"), outcome)
+
+
+def step(*events: AnyEvent) -> list[AnyEvent]:
+    """Make a step of events of any kind."""
+    return list(events)
