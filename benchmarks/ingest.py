@@ -57,7 +57,9 @@ def stored_bytes(environment: dict[str, str], home: Path) -> int:
         "        cursor.execute('PRAGMA wal_checkpoint(TRUNCATE)'); print(0)\n"
         "    else:\n"
         "        cursor.execute('CHECKPOINT')\n"
-        "        cursor.execute(\"SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r' AND relname LIKE 'store%'\")\n"
+        "        size = 'sum(pg_total_relation_size(oid))'\n"
+        "        where = \"relkind = 'r' AND relname LIKE 'store%'\"\n"
+        "        cursor.execute(f'SELECT {size} FROM pg_class WHERE {where}')\n"
         "        print(cursor.fetchone()[0])\n"
     )
     printed = int(command(environment, "-c", script).strip() or 0)

@@ -55,8 +55,9 @@ class Recorder:
         loose: list[tuple[int | bytes | None, ...]] = []
         for offset, event in enumerate(fresh):
             place = key(self.rollout.pk, self._stored + offset)
-            body = packing.event_lines(event, self.builder.payloads, self._named)
-            self._named += len(body) - 1
+            needed = packing.needs(event, self._named)
+            body = packing.event_lines(event, self.builder.payloads, range(self._named, needed))
+            self._named = needed
             request, answer = self._requests.of(event) if isinstance(event, ModelCall) else (None, None)
             seal = self._sealer.seal(event, self.builder.digests)
             rows.append((place, KINDS.index(kind_of(event)), event.step, seal, request, answer))

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rapidfuzz.distance import Indel
+from rapidfuzz.distance import Indel, Opcode
 
 
 class Relation(StrEnum):
@@ -96,12 +96,13 @@ def _pair(a: Sequence[Item], b: Sequence[Item], gap_a: list[int], gap_b: list[in
     return rows
 
 
-def _span(operation: object, tag: str) -> range:
+def _span(operation: Opcode, tag: str) -> range:
     """Return the positions an edit operation deletes or inserts."""
-    if getattr(operation, "tag", "") != tag:
+    if operation.tag != tag:
         return range(0)
-    side = "src" if tag == "delete" else "dest"
-    return range(getattr(operation, f"{side}_start"), getattr(operation, f"{side}_end"))
+    if tag == "delete":
+        return range(operation.src_start, operation.src_end)
+    return range(operation.dest_start, operation.dest_end)
 
 
 def _moves(rows: list[Row], left: Sequence[int], right: Sequence[int]) -> list[Row]:
@@ -157,10 +158,20 @@ def summarise(rows: Sequence[Row], a: Sequence[Item], b: Sequence[Item]) -> Summ
     """Count what an alignment found."""
     counts = dict.fromkeys(Relation, 0)
     touched: set[tuple[str, int]] = set()
+    changed = {
+        a[row.a].step: b[row.b].step
+        for row in rows
+        if row.a is not None and row.b is not None and row.relation is Relation.CHANGED
+    }
     for row in rows:
         counts[row.relation] += 1
-        if row.relation not in SAME:
-            touched.add(("b", b[row.b].step) if row.b is not None else ("a", a[row.a].step if row.a is not None else 0))
+        if row.relation in SAME:
+            continue
+        if row.b is not None:
+            touched.add(("b", b[row.b].step))
+        elif row.a is not None:
+            step = a[row.a].step
+            touched.add(("b", changed[step]) if step in changed else ("a", step))
     return Summary(
         counts[Relation.EQUAL] + counts[Relation.SCRUBBED],
         counts[Relation.SCRUBBED],

@@ -1,8 +1,8 @@
 """Canonical JSON (RFC 8785) and SHA-256 digests: the one module that hashes.
 
 Three inputs that RFC 8785 refuses are written in a fixed form, so that nothing recorded is lost or fatal:
-integers beyond 2**53-1 and non-finite numbers become ``{"$number": "<text>"}``, and lone surrogates are
-escaped as ECMAScript's well-formed ``JSON.stringify`` does. Writing twice gives the same bytes.
+integers that no double prints as and non-finite numbers become ``{"$number": "<text>"}``, and lone surrogates
+are escaped as ECMAScript's well-formed ``JSON.stringify`` does. Writing, reading and writing gives the same bytes.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ Digest = NewType("Digest", str)
 
 MAX_DEPTH = 200
 _SAFE_INTEGER = 2**53 - 1
+_LONGEST_INTEGER = 10**21
+"""ECMAScript prints doubles from here on with an exponent."""
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _DECODER = msgspec.json.Decoder()
 
@@ -84,6 +86,19 @@ def parse(data: bytes | str) -> JSON:
         raise ValueError("nested too deeply") from error
 
 
+def in_order(value: Mapping[str, JSON]) -> list[tuple[str, JSON]]:
+    """Return an object's items by name, for what must not depend on the order of keys."""
+    return sorted(value.items(), key=lambda item: item[0])
+
+
+def nested_within(value: JSON, depth: int) -> bool:
+    """Say whether parsed JSON is nested at most `depth` levels."""
+    if not isinstance(value, dict | list):
+        return True
+    items = value.values() if isinstance(value, dict) else value
+    return depth > 0 and all(nested_within(item, depth - 1) for item in items)
+
+
 def _is_plain(value: JSON, depth: int) -> bool:
     """Say whether the standard encoder writes `value` exactly as RFC 8785 would."""
     if value is None or isinstance(value, str | bool):
@@ -98,7 +113,7 @@ def _is_plain(value: JSON, depth: int) -> bool:
         return all(isinstance(key, str) and key.isascii() and _is_plain(item, depth - 1) for key, item in value.items())
     if isinstance(value, list | tuple):
         return all(_is_plain(item, depth - 1) for item in value)
-    raise NotCanonical(f"a {type(value).__name__} is not a JSON value")
+    return False
 
 
 def _representable(value: JSON, depth: int) -> JSON:
@@ -106,7 +121,7 @@ def _representable(value: JSON, depth: int) -> JSON:
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, int):
-        return value if -_SAFE_INTEGER <= value <= _SAFE_INTEGER else {"$number": str(value)}
+        return value if -_SAFE_INTEGER <= value <= _SAFE_INTEGER else _large(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else {"$number": _non_finite(value)}
     if depth == 0:
@@ -121,6 +136,32 @@ def _representable(value: JSON, depth: int) -> JSON:
     raise NotCanonical(f"a {type(value).__name__} is not a JSON value")
 
 
+def with_numbers(value: JSON) -> JSON:
+    """Return a value with tagged numbers as numbers again; its canonical form stays the same."""
+    match value:
+        case {"$number": str(text), **rest} if not rest:
+            try:
+                return int(text) if text.lstrip("-").isdigit() else float(text)
+            except ValueError:
+                return value
+        case Mapping():
+            return {name: with_numbers(item) for name, item in value.items()}
+        case list():
+            return [with_numbers(item) for item in value]
+    return value
+
+
+def _large(value: int) -> JSON:
+    """Return the double that prints as these digits, or the digits as tagged text where none does."""
+    try:
+        digits = str(value)
+    except ValueError as error:  # the interpreter's limit of digits
+        raise NotCanonical("an integer of more digits than can be written") from error
+    if abs(value) < _LONGEST_INTEGER and rfc8785.dumps(float(value)).decode() == digits:
+        return float(value)
+    return {"$number": digits}
+
+
 def _non_finite(value: float) -> str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
@@ -129,7 +170,8 @@ def _escaped_surrogates(value: JSON) -> bytes:
     """Write a value that holds lone surrogates, each as its escape; all else as RFC 8785 would."""
 
     def text(item: str) -> str:
-        quoted = json.dumps(item, ensure_ascii=False)
+        whole = item.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")  # joins split pairs
+        quoted = json.dumps(whole, ensure_ascii=False)
         return _LONE_SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", quoted)
 
     def write(item: JSON) -> str:

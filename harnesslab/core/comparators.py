@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harnesslab.core import scrub
-from harnesslab.core.canonical import JSON, canonical_bytes, parse, sha256
+from harnesslab.core.canonical import JSON, canonical_bytes, in_order, nested_within, parse, sha256
 from harnesslab.core.contract import Contract, Level, Scope
 from harnesslab.core.errors import NotComparable
 from harnesslab.core.events import (
@@ -34,6 +34,8 @@ from harnesslab.core.renaming import ID_KEYS, Renamer
 from harnesslab.core.seals import ListDigests
 from harnesslab.core.trace import Trace
 
+EMBEDDED_DEPTH = 60
+"""JSON inside text that is nested deeper than this is compared as text."""
 WIDTH = 16
 """Bytes kept of each comparable digest."""
 _START = bytes(WIDTH)
@@ -145,7 +147,10 @@ class Reader:
             raw = _tool_action(event, self._level)
         else:
             raw = _behaviour(event) if self._level is Level.BEHAVIOUR else _record(event, self._level)
-        return None if raw is None else self.rewrite(raw)
+        found = None if raw is None else self.rewrite(raw)
+        if self._scope is Scope.TOOL_CALLS or self._level is Level.BEHAVIOUR:
+            self._renamer.note(_record(event, Level.TEXT))
+        return found
 
     def rewrite(self, value: JSON) -> JSON:
         """Return a value with ids renamed, JSON inside text read (from level json on) and rules applied."""
@@ -153,7 +158,7 @@ class Reader:
             return self._text(value)
         if isinstance(value, dict):
             # a refusal is protected from every rule
-            return {key: item if key == "refusal" else self.rewrite(item) for key, item in value.items()}
+            return {key: item if key == "refusal" else self.rewrite(item) for key, item in in_order(value)}
         if isinstance(value, list | tuple):
             return [self.rewrite(item) for item in value]
         return value
@@ -162,7 +167,7 @@ class Reader:
         """Rewrite a message: ids of its own structure are renamed; those inside arguments and text are data."""
         if not isinstance(value, dict):
             return self.rewrite(value)
-        return {key: self._message_part(key, item) for key, item in value.items()}
+        return {key: self._message_part(key, item) for key, item in in_order(value)}
 
     def _message_part(self, key: str, item: JSON) -> JSON:
         if key in ID_KEYS and isinstance(item, str):
@@ -174,9 +179,11 @@ class Reader:
     def _text(self, value: str) -> JSON:
         if self._level in (Level.JSON, Level.BEHAVIOUR) and value[:1] in ("{", "["):
             try:
-                return {"json": self.rewrite(parse(value))}
+                parsed = parse(value)
             except ValueError:
-                pass
+                parsed = None
+            if parsed is not None and nested_within(parsed, EMBEDDED_DEPTH):
+                return {"json": self.rewrite(parsed)}
         return scrub.scrub(self._renamer.text(value), self._rules, self.removed)
 
     def payload_digest(self, position: int) -> bytes:
@@ -209,7 +216,8 @@ def _record(event: AnyEvent, level: Level) -> dict[str, JSON] | None:
         case UserTurn():
             return {"kind": "user", "content": event.content}
         case SubagentCall():
-            return {"kind": "subagent", "name": event.name, "input": event.input, "output": event.output}
+            asked: dict[str, JSON] = {"kind": "subagent", "name": event.name, "input": event.input}
+            return {**asked, "output": event.output, "error": event.error}
         case Retrieval():
             return {"kind": "retrieval", "query": event.query, "documents": event.documents}
         case MemoryAccess():
@@ -217,17 +225,14 @@ def _record(event: AnyEvent, level: Level) -> dict[str, JSON] | None:
         case ClockRead():
             return {"kind": "clock", "value": event.value}
         case NetworkExchange():
-            return {
-                "kind": "network",
-                "target": event.target,
-                "request": event.request,
-                "response": event.response,
-                "error": event.error,
-            }
+            exchange = {"target": event.target, "request": event.request, "response": event.response}
+            return {"kind": "network", **exchange, "error": event.error}
         case HarnessAction():
             return {"kind": "harness", "name": event.name, "mechanism": event.mechanism, "detail": event.detail}
         case Verification():
-            return {"kind": "verification", "passed": event.passed, "reward": event.reward}
+            tests: list[JSON] = [[test.name, test.passed] for test in event.tests]
+            verdict: dict[str, JSON] = {"passed": event.passed, "reward": event.reward, "tests": tests}
+            return {"kind": "verification", **verdict, "error": event.error}
         case RolloutEnded():
             return {"kind": "ended", "outcome": event.outcome, "diff": event.diff}
 

@@ -12,7 +12,7 @@ from harnesslab.core.comparators import Path, first_difference
 from harnesslab.core.contract import LADDER, TITLES, Contract, Level, Scope
 from harnesslab.core.diagnosis import Divergence, diagnose
 from harnesslab.core.errors import NotComparable
-from harnesslab.core.evidence import Cause
+from harnesslab.core.evidence import readable
 from harnesslab.core.manifest import ConditionPair, Difference, compare
 from harnesslab.core.tape import Tape, turns
 
@@ -146,40 +146,55 @@ def _event_rows(rows: Sequence[Row], path_a: Path, path_b: Path) -> list[Row]:
 
 def sentence(comparison: Comparison) -> str:
     """Say where two traces part, at which boundary and why; steps are counted from one."""
-    found = comparison.contractual
-    what = "tool calls" if comparison.contract.scope is Scope.TOOL_CALLS else "steps"
-    level = TITLES[comparison.contract.level]
+    found, contract = comparison.contractual, comparison.contract
     if found is None:
-        total = comparison.steps[0]
-        same = f"Identical in all {total} {what if total != 1 else what[:-1]} at the level {level}."
-        if comparison.contract.scope is Scope.TOOL_CALLS:
-            same = f"The tool calls are identical at the level {level}."
-        return same + _raw_clause(comparison)
-    return _beginning(found, what) + _cause(found) + _raw_clause(comparison)
+        return readable(_identical(comparison) + _raw_clause(comparison))
+    calls_only = contract.scope is Scope.TOOL_CALLS
+    return readable(f"{_place(found, calls_only)}: {_reason(found)}.{_raw_clause(comparison)}")
 
 
-def _beginning(found: Divergence, what: str) -> str:
-    if what == "tool calls":
-        return f"Identical for {found.tool_call_index} tool calls. "
-    if found.step == 0:
-        return "They part in the first step. "
-    return f"Identical for {found.step} step{'s' if found.step != 1 else ''}. "
+def _identical(comparison: Comparison) -> str:
+    level = TITLES[comparison.contract.level]
+    if comparison.contract.scope is Scope.TOOL_CALLS:
+        return f"The tool calls are identical at the level {level}."
+    steps = comparison.steps[0]
+    return f"Identical in {f'all {steps} steps' if steps != 1 else 'the one step'} at the level {level}."
 
 
-def _cause(found: Divergence) -> str:
-    at = f"At step {found.step + 1}"
+def _place(found: Divergence, calls_only: bool) -> str:
+    """Say how far two traces are equal, and where they part."""
     token = f", from token {found.token_index + 1}" if found.token_index is not None else ""
-    if (
-        found.cause in (Cause.NUMERICS, Cause.SAMPLING, Cause.BATCH, Cause.MODEL_OR_HARNESS)
-        or found.boundary == "model"
-    ):
-        return f"{at} the model parts them{token}: {found.why}."
-    return f"{at}, at the boundary {found.boundary}, {found.why}{token}."
+    boundary = f"at the boundary {found.boundary}{token}"
+    if calls_only and not found.tool_call_index:
+        return f"They part at the first tool call, in step {found.step + 1}, {boundary}"
+    if not calls_only and found.step == 0:
+        return f"They part in the first step, {boundary}"
+    equal = _counted(found.tool_call_index or 0, "tool call") if calls_only else _counted(found.step, "step")
+    if found.boundary == "model":
+        return f"Identical for {equal}. At step {found.step + 1} the model parts them{token}"
+    return f"Identical for {equal}. At step {found.step + 1}, {boundary}"
+
+
+def _reason(found: Divergence) -> str:
+    """Return the clause that says why, with the words from which the two sides part after its first part."""
+    if found.excerpt is None:
+        return found.why
+    first, semicolon, rest = found.why.partition("; ")
+    return f'{first}, from "{found.excerpt[0]}" against "{found.excerpt[1]}"{semicolon}{rest}'
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _raw_clause(comparison: Comparison) -> str:
-    """Name the first raw difference where it is not the one the contract counts."""
-    raw, found = comparison.raw, comparison.contractual
+    """Name the first raw difference where it is not the one the contract counts, and what the contract left out."""
+    raw, found, contract = comparison.raw, comparison.contractual, comparison.contract
     if raw is None or (found is not None and (raw.a, raw.b) == (found.a, found.b)):
         return ""
-    return f" The first raw difference is at step {raw.step + 1}, boundary {raw.boundary}: {raw.why}."
+    used = len({*comparison.removed[0].counts, *comparison.removed[1].counts})
+    rules = f"{_counted(used, 'scrub rule')} removed something" if used else ""
+    where = f"first raw difference is at step {raw.step + 1}, boundary {raw.boundary}: {raw.why}."
+    if found is not None:
+        return f" That is at the level {TITLES[contract.level]}{', where ' + rules if rules else ''}; the {where}"
+    return f" {rules[:1].upper()}{rules[1:]}; the {where}" if rules else f" The {where}"

@@ -9,24 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harnesslab.core import scrub
-from harnesslab.core.canonical import canonical_bytes
-from harnesslab.core.events import (
-    AnyEvent,
-    ClockRead,
-    HarnessAction,
-    MemoryAccess,
-    ModelCall,
-    NetworkExchange,
-    Retrieval,
-    RolloutEnded,
-    RolloutStarted,
-    SubagentCall,
-    ToolCall,
-    UserTurn,
-    Verification,
-    boundary,
-)
+from harnesslab.core.boundary_findings import boundary_finding
+from harnesslab.core.canonical import JSON, canonical_bytes
+from harnesslab.core.comparators import Reader
+from harnesslab.core.contract import RAW
+from harnesslab.core.events import AnyEvent, ModelCall, ToolCall, UserTurn, boundary
 from harnesslab.core.evidence import (
     ENVIRONMENT_CONDITIONS,
     Cause,
@@ -34,15 +21,19 @@ from harnesslab.core.evidence import (
     Finding,
     clause,
     condition_rows,
+    excerpt,
     harness_finding,
     named,
+    only_volatile,
     pair,
     same,
-    text,
 )
 from harnesslab.core.manifest import ConditionPair
 from harnesslab.core.model_divergence import model_finding
 from harnesslab.core.tape import Tape
+
+_NO_EXCERPT = frozenset({"tool", "error", "attempt", "exit code", "token ids", "log-probabilities", "finish reason"})
+"""Evidence that is no text of a model, user or tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +54,8 @@ class Divergence:
     """How many tool calls both traces made before."""
     token_index: int | None = None
     """First differing completion token, where both sides record token ids."""
+    excerpt: tuple[str, str] | None = None
+    """The words from which the two sides part, where a model, user or tool said them."""
 
 
 def diagnose(a: Tape, b: Tape, at_a: int | None, at_b: int | None, declared: Sequence[ConditionPair]) -> Divergence:
@@ -72,6 +65,7 @@ def diagnose(a: Tape, b: Tape, at_a: int | None, at_b: int | None, declared: Seq
     finding = _find(a, b, at_a, at_b, left, right, declared)
     shown = left or right
     side, position = (a, at_a) if at_a is not None else (b, at_b)
+    spoken = isinstance(left, ModelCall | UserTurn | ToolCall) and type(left) is type(right)
     return Divergence(
         at_a,
         at_b,
@@ -82,6 +76,7 @@ def diagnose(a: Tape, b: Tape, at_a: int | None, at_b: int | None, declared: Seq
         finding.evidence,
         sum(kind == "tool_call" for kind in side.kinds[: position or 0]),
         finding.token_index,
+        excerpt([row for row in finding.evidence[:2] if row.label not in _NO_EXCERPT]) if spoken else None,
     )
 
 
@@ -106,12 +101,12 @@ def _find(
     right: AnyEvent | None,
     declared: Sequence[ConditionPair],
 ) -> Finding:
+    if left is None and right is None:
+        return Finding(Cause.UNKNOWN, "nothing differs")
+    if left is None or right is None:
+        which = "A" if left is None else "B"
+        return Finding(Cause.UNKNOWN, f"{which} has nothing further of what is compared", boundary="harness")
     match left, right:
-        case (None, None):
-            return Finding(Cause.UNKNOWN, "nothing differs")
-        case (None, _) | (_, None):
-            which = "A" if left is None else "B"
-            return Finding(Cause.UNKNOWN, f"{which} has nothing further of what is compared", boundary="harness")
         case (ModelCall(), ModelCall()):
             return model_finding(a, b, at_a or 0, at_b or 0, left, right, declared)
         case (ToolCall(), ToolCall()) if _asks_otherwise(left, right):
@@ -123,58 +118,28 @@ def _find(
             return Finding(
                 Cause.USER, f"the {who} said something different", (pair("user", left.content, right.content),)
             )
-    return _other(left, right, declared)
-
-
-def _other(left: AnyEvent | None, right: AnyEvent | None, declared: Sequence[ConditionPair]) -> Finding:
-    match left, right:
-        case (RolloutEnded(), RolloutEnded()):
-            ended = (pair("outcome", left.outcome, right.outcome),)
-            if {left.outcome, right.outcome} & {"timeout", "infra_error", "interrupted", "crash"}:
-                return Finding(Cause.INFRA, "one was cut short", ended)
-            return Finding(Cause.UNKNOWN, "everything before is equal, yet they ended differently", ended)
-        case (RolloutEnded(), _) | (_, RolloutEnded()):
-            which = "A" if isinstance(left, RolloutEnded) else "B"
-            return Finding(Cause.HARNESS, f"{which} ended here while the other went on", boundary="harness")
-        case (Verification(), Verification()):
-            evidence = (pair("verdict", left.passed, right.passed), pair("reward", left.reward, right.reward))
-            return Finding(Cause.EVALUATOR, "the evaluator judged the same actions differently", evidence)
-        case (HarnessAction(), HarnessAction()):
-            return harness_finding(
-                "the harness acted differently", (pair(left.name, left.detail, right.detail),), declared
-            )
-        case (UserTurn(), _) | (_, UserTurn()):
-            return Finding(Cause.USER, "the user spoke in one and not in the other")
-        case (HarnessAction(), _) | (_, HarnessAction()):
-            action = left if isinstance(left, HarnessAction) else right
-            name = action.mechanism or action.name if isinstance(action, HarnessAction) else ""
-            return harness_finding(f"the harness did “{name}” in one and not in the other", (), declared)
-        case (SubagentCall(), SubagentCall()):
-            return Finding(
-                Cause.SUBAGENT, "the sub-agent answered differently", (pair(left.name, left.output, right.output),)
-            )
-        case (Retrieval(), Retrieval()):
-            return Finding(
-                Cause.RETRIEVAL,
-                "the index returned other documents",
-                (pair("documents", left.documents, right.documents),),
-            )
-        case (MemoryAccess(), MemoryAccess()):
-            return Finding(Cause.MEMORY, "the memory held something else", (pair(left.key, left.value, right.value),))
-        case (ClockRead(), ClockRead()):
-            return Finding(Cause.CLOCK, "the clock read differently", (pair("clock", left.value, right.value),))
-        case (NetworkExchange(), NetworkExchange()):
-            return Finding(
-                Cause.NETWORK, "the service answered differently", (pair(left.target, left.response, right.response),)
-            )
-    kinds = tuple(
-        boundary(event) for event in (left, right) if event is not None and not isinstance(event, RolloutStarted)
-    )
-    return harness_finding(f"one went on with {kinds[0]} and the other with {kinds[-1]}", (), declared)
+    return boundary_finding(left, right, declared)
 
 
 def _asks_otherwise(left: ToolCall, right: ToolCall) -> bool:
-    return left.name != right.name or not same(left.arguments, right.arguments) or left.raw != right.raw
+    """Say whether two calls part in what they ask for; spacing and generated ids don't, where results differ too."""
+    if left.name != right.name:
+        return True
+    if same([left.arguments, left.raw], [right.arguments, right.raw]):
+        return False
+    return not _alike(_asked(left), _asked(right)) or _alike(_given(left), _given(right))
+
+
+def _asked(call: ToolCall) -> JSON:
+    return call.raw if call.arguments is None else call.arguments
+
+
+def _given(call: ToolCall) -> JSON:
+    return [call.result, call.has_result, call.seen, call.exit_code, call.error, call.timed_out]
+
+
+def _alike(a: JSON, b: JSON) -> bool:
+    return same(Reader(RAW, ()).rewrite(a), Reader(RAW, ()).rewrite(b))
 
 
 def _other_call(
@@ -182,9 +147,10 @@ def _other_call(
 ) -> Finding:
     """Explain two tool calls that ask for different things, from the model calls that emitted them."""
     asked = (pair("tool", left.name, right.name), pair("arguments", left.arguments, right.arguments))
-    if left.step == right.step and (left.emitted != right.emitted or left.completed != right.completed):
+    from_a, from_b = _emitter(a, at_a, left.agent), _emitter(b, at_b, right.agent)
+    order = left.emitted != right.emitted or left.completed != right.completed
+    if order and _calls_of(a, at_a, left) == _calls_of(b, at_b, right):
         return Finding(Cause.TIMING, "parallel calls were handled in another order", asked)
-    from_a, from_b = _emitter(a, at_a), _emitter(b, at_b)
     if from_a is None or from_b is None:
         return Finding(Cause.UNKNOWN, "the model call that asked for it is not recorded", asked)
     one, two = a.event(from_a), b.event(from_b)
@@ -197,9 +163,26 @@ def _other_call(
     return Finding(found.cause, f"{what}: {found.why}", (*asked, *found.evidence), found.token_index, boundary="model")
 
 
-def _emitter(tape: Tape, before: int) -> int | None:
-    """Return the position of the model call that precedes a tool call."""
-    return next((index for index in range(before - 1, -1, -1) if tape.kinds[index] == "model_call"), None)
+def _calls_of(tape: Tape, at: int, call: ToolCall) -> list[bytes]:
+    """Return what a call and its parallel calls asked for, whatever their order."""
+    found = []
+    for step in (-1, 1):
+        index = at if step > 0 else at - 1
+        while 0 <= index < len(tape.kinds) and tape.kinds[index] == "tool_call" and tape.steps[index] == call.step:
+            event = tape.event(index)
+            if isinstance(event, ToolCall) and event.agent == call.agent:
+                found.append(canonical_bytes([event.name, event.arguments, event.raw]))
+            index += step
+    return sorted(found)
+
+
+def _emitter(tape: Tape, before: int, agent: str) -> int | None:
+    """Return the position of the accepted model call of an agent that precedes a tool call."""
+    for index in range(before - 1, -1, -1):
+        event = tape.event(index) if tape.kinds[index] == "model_call" else None
+        if isinstance(event, ModelCall) and event.agent == agent and event.error is None:
+            return index
+    return None
 
 
 def _emitted(call: ModelCall) -> list[tuple[str, bytes]]:
@@ -207,27 +190,32 @@ def _emitted(call: ModelCall) -> list[tuple[str, bytes]]:
 
 
 def _result(left: ToolCall, right: ToolCall, declared: Sequence[ConditionPair]) -> Finding:
-    if left.timed_out != right.timed_out:
-        return Finding(Cause.TIMING, "the same command timed out in one", _results(left, right))
-    if (left.retries or 0) != (right.retries or 0):
-        return Finding(Cause.TIMING, "the same command was retried a different number of times", _results(left, right))
-    conditions = named(declared, ENVIRONMENT_CONDITIONS)
     evidence = _results(left, right)
+    if left.timed_out != right.timed_out:
+        return Finding(Cause.TIMING, "the same command timed out in one", evidence)
+    if (left.retries or 0) != (right.retries or 0):
+        return Finding(Cause.TIMING, "the same command was retried a different number of times", evidence)
+    if left.has_result != right.has_result:
+        return Finding(Cause.UNKNOWN, "the result of the call is recorded in one and not in the other", evidence)
+    if len(evidence) == 1 and same(left.result, right.result):
+        why = "the harness showed the model the same result in another form"
+        return harness_finding(why, (pair("seen", left.seen, right.seen),), declared)
+    conditions = named(declared, ENVIRONMENT_CONDITIONS)
     if conditions:
         why = f"the same call returned something else; {clause(conditions)}"
         return Finding(Cause.DECLARED, why, (*evidence, *condition_rows(conditions)))
-    return Finding(Cause.ENVIRONMENT, _volatile(left, right), evidence)
+    return Finding(Cause.ENVIRONMENT, _volatile(left, right, evidence), evidence)
 
 
-def _volatile(left: ToolCall, right: ToolCall) -> str:
-    """Say whether only volatile tokens differ in two results, and whether the model read them."""
+def _volatile(left: ToolCall, right: ToolCall, evidence: tuple[Evidence, ...]) -> str:
+    """Say whether only volatile text differs in two results, and whether the model read it."""
     why = "the same call returned something else"
-    explained = scrub.explaining(text(left.result), text(right.result))
+    explained = only_volatile(left.result, right.result) if len(evidence) == 1 else ""
     if not explained:
         return why
     hidden = left.seen is not None and right.seen is not None and same(left.seen, right.seen)
-    read = "the model did not see them" if hidden else "the model read them as they were"
-    return f"{why}, but only volatile text differs (rule {', '.join(explained)} removes it); {read}"
+    read = "the model did not see it" if hidden else "the model read it as it was"
+    return f"{why}; only volatile text differs (rule {explained} removes it), and {read}"
 
 
 def _results(left: ToolCall, right: ToolCall) -> tuple[Evidence, ...]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 import msgspec
 
-from harnesslab.core.canonical import JSON
+from harnesslab.core.canonical import JSON, MAX_DEPTH, canonical_bytes, with_numbers
+from harnesslab.core.errors import NotCanonical
 
 
 class Fidelity(StrEnum):
@@ -62,7 +63,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_f
     agent: str = ""
     """Path of the sub-agent it happened in, such as `research/2`; empty for the main agent."""
     at: float | None = None
-    """Seconds since the rollout began."""
+    """Seconds since the rollout began at which the event began."""
     latency: float | None = None
     """Seconds it took."""
     origin: str = ""
@@ -250,23 +251,7 @@ AnyEvent: TypeAlias = (
     | RolloutEnded
 )
 
-KINDS: dict[str, type[AnyEvent]] = {
-    str(kind.__struct_config__.tag): kind
-    for kind in (
-        RolloutStarted,
-        ModelCall,
-        ToolCall,
-        UserTurn,
-        SubagentCall,
-        Retrieval,
-        MemoryAccess,
-        ClockRead,
-        NetworkExchange,
-        HarnessAction,
-        Verification,
-        RolloutEnded,
-    )
-}
+KINDS: dict[str, type[AnyEvent]] = {str(kind.__struct_config__.tag): kind for kind in get_args(AnyEvent)}
 
 
 def boundary(event: AnyEvent) -> str:
@@ -293,10 +278,18 @@ def boundary(event: AnyEvent) -> str:
 
 
 def to_json(event: AnyEvent) -> dict[str, JSON]:
-    """Return an event as JSON; defaults are left out."""
-    return msgspec.to_builtins(event, str_keys=True)  # type: ignore[no-any-return]
+    """Return an event as JSON; defaults are left out. Raises `NotCanonical` for one nested without end."""
+    try:
+        return msgspec.to_builtins(event, str_keys=True)  # type: ignore[no-any-return]
+    except RecursionError as error:
+        raise NotCanonical(f"an event nested deeper than {MAX_DEPTH} levels") from error
 
 
 def from_json(value: JSON) -> AnyEvent:
     """Read an event; raises `msgspec.ValidationError`, whose text names the place, for anything else."""
-    return msgspec.convert(value, type=AnyEvent)  # type: ignore[no-any-return]
+    try:
+        return msgspec.convert(value, type=AnyEvent)  # type: ignore[no-any-return]
+    except msgspec.ValidationError:
+        if b'"$number"' not in canonical_bytes(value):
+            raise
+        return msgspec.convert(with_numbers(value), type=AnyEvent)  # type: ignore[no-any-return]

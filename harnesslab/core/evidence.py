@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from harnesslab.core import scrub
 from harnesslab.core.canonical import JSON, canonical_bytes
+from harnesslab.core.errors import NotCanonical
 from harnesslab.core.manifest import ConditionPair, Known
 from harnesslab.core.messages import text_of
 
@@ -64,17 +66,25 @@ ENVIRONMENT_CONDITIONS = ("environment.", "panel.case_digest", "tools.side_effec
 LOAD_CONDITIONS = ("serving.",)
 
 
+EXCERPT_WORDS = 8
+EXCERPT_WIDTH = 60
+_NOT_RECORDED = "–"
+
+
 def named(declared: Sequence[ConditionPair], prefixes: tuple[str, ...]) -> list[ConditionPair]:
+    """Return the declared differences under some sections."""
     return [pair for pair in declared if pair.field.name.startswith(prefixes)]
 
 
 def clause(pairs: Sequence[ConditionPair]) -> str:
+    """Say which conditions the manifests declare different."""
     titles = [pair.field.title.lower() for pair in pairs]
     shown = ", ".join(titles[:3]) + (f" and {len(titles) - 3} more" if len(titles) > 3 else "")
     return f"the manifests declare a difference: {shown}"
 
 
 def condition_rows(pairs: Sequence[ConditionPair]) -> list[Evidence]:
+    """Return a row of evidence for each condition."""
     return [
         Evidence(
             pair.field.name,
@@ -86,35 +96,76 @@ def condition_rows(pairs: Sequence[ConditionPair]) -> list[Evidence]:
 
 
 def pair(label: str, a: JSON, b: JSON) -> Evidence:
+    """Make a row of evidence of two values."""
     return Evidence(label, text(a), text(b))
 
 
 def text(value: JSON) -> str:
+    """Return any value as a person reads it: what has no canonical form as Python shows it, half characters escaped."""
     if value is None:
-        return "–"
-    if isinstance(value, list) and any(isinstance(part, dict) for part in value):
-        return text_of(value)
-    return value if isinstance(value, str) else canonical_bytes(value).decode()
+        return _NOT_RECORDED
+    try:
+        if isinstance(value, list) and any(isinstance(part, dict) for part in value):
+            return readable(text_of(value))
+        return readable(value) if isinstance(value, str) else canonical_bytes(value).decode()
+    except NotCanonical:
+        return f"a value ({type(value).__name__}) that is not JSON or is nested too deeply"
+
+
+def readable(value: str) -> str:
+    """Return text with lone surrogates escaped, so that it can be written anywhere."""
+    return value.encode("utf-8", "backslashreplace").decode()
 
 
 def same(a: JSON, b: JSON) -> bool:
+    """Say whether two values are the same JSON."""
     return canonical_bytes(a) == canonical_bytes(b)
 
 
 def differ(a: Sequence[float] | None, b: Sequence[float] | None) -> bool:
     """Say whether both sequences are recorded and unequal."""
-    """Say whether two values are the same JSON."""
-    """Return a value as a person reads it."""
-    """Make a row of evidence of two values."""
-    """Return a row of evidence for each condition."""
-    """Say which conditions the manifests declare different."""
-    """Return the declared differences under some sections."""
     return a is not None and b is not None and tuple(a) != tuple(b)
 
 
+def excerpt(rows: Sequence[Evidence]) -> tuple[str, str] | None:
+    """Return the first words from which two texts part, of the first row that differs; None where a side is empty."""
+    row = next((row for row in rows if row.a != row.b), None)
+    if row is None or _NOT_RECORDED in (row.a, row.b):
+        return None
+    words_a, words_b = row.a.split(), row.b.split()
+    if not words_a or not words_b or words_a == words_b:
+        return None
+    shorter = min(len(words_a), len(words_b))
+    start = next((index for index in range(shorter) if words_a[index] != words_b[index]), shorter - 1)
+    return _without_brackets(_first_words(words_a[start:]), _first_words(words_b[start:]))
+
+
+def _without_brackets(a: str, b: str) -> tuple[str, str]:
+    """Leave out the JSON punctuation that two excerpts share at their beginning, and that at their ends."""
+    pairs = enumerate(zip(a, b, strict=False))
+    shared = next((at for at, (one, two) in pairs if one != two), min(len(a), len(b)))
+    start = max(a.rfind(mark, 0, shared) for mark in '{["') + 1
+    ends = '"]}' if start or a[-1:] == b[-1:] == "}" else ""
+    rest_a, rest_b = a[start:].rstrip(ends), b[start:].rstrip(ends)
+    return (rest_a, rest_b) if rest_a and rest_b and rest_a != rest_b else (a, b)
+
+
+def _first_words(words: Sequence[str]) -> str:
+    shown = " ".join(words[:EXCERPT_WORDS])
+    return shown if len(shown) <= EXCERPT_WIDTH else shown[: EXCERPT_WIDTH - 1] + "…"
+
+
+def only_volatile(a: JSON, b: JSON) -> str:
+    """Name the scrub rules that make two unequal values equal; empty where none do."""
+    return ", ".join(scrub.explaining(text(a), text(b)))
+
+
 def harness_finding(why: str, evidence: tuple[Evidence, ...], declared: Sequence[ConditionPair]) -> Finding:
-    """Blame the harness, naming what the manifests declare of it."""
+    """Blame the harness, naming what the manifests declare of it, or the rules that remove all that differs."""
     conditions = named(declared, HARNESS_CONDITIONS)
     if conditions:
         return Finding(Cause.DECLARED, f"{why}; {clause(conditions)}", (*evidence, *condition_rows(conditions)))
+    explained = scrub.explaining("\n".join(row.a for row in evidence), "\n".join(row.b for row in evidence))
+    if explained:
+        why = f"{why}; only volatile text differs (rule {', '.join(explained)} removes it)"
     return Finding(Cause.HARNESS, why, evidence)

@@ -7,20 +7,40 @@ from dataclasses import dataclass
 from harnesslab.core.canonical import JSON, canonical_bytes
 from harnesslab.core.comparators import Reader
 from harnesslab.core.contract import RAW
-from harnesslab.core.events import ToolCall, UserTurn
+from harnesslab.core.events import (
+    AnyEvent,
+    ClockRead,
+    MemoryAccess,
+    ModelCall,
+    NetworkExchange,
+    Retrieval,
+    SubagentCall,
+    ToolCall,
+    UserTurn,
+)
 from harnesslab.core.messages import MessageView, text_of, view
 from harnesslab.core.tape import Tape
+
+_SOURCES = {
+    "clock": "the model was told another time",
+    "memory": "the model was given something else from memory",
+    "retrieval": "the model was given other documents",
+    "subagent": "the model was given another answer of a sub-agent",
+    "network": "the model was given another answer of a service",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class InputDifference:
-    """The first message that differs, and who made it: `user`, `tool:<name>` or `harness`."""
+    """The first message that differs, and who made it: `model`, `user`, `tool:<name>`, `clock`, … or `harness`."""
 
     label: str
     boundary: str
     why: str
     a: str
     b: str
+    emitters: tuple[int, int] | None = None
+    """Event positions of the model calls that gave the differing message."""
 
 
 def first_input_difference(a: Tape, b: Tape, at_a: int, at_b: int) -> InputDifference | None:
@@ -41,30 +61,89 @@ def _trace_back(a: Tape, b: Tape, at_a: int, at_b: int, position: int, one: JSON
     label = f"message {position} ({shown.role})"
     text_a, text_b = _shown(seen_a, one), _shown(seen_b, two)
     if seen_a is None or seen_b is None:
-        longer = "B" if seen_a is None else "A"
+        longer, tape, before = ("B", b, at_b) if seen_a is None else ("A", a, at_a)
+        if shown.role == "user" and _said(tape, before, shown):
+            return InputDifference(label, "user", f"the user said one more thing in {longer}", text_a, text_b)
         return InputDifference(
             label, "harness", f"the harness sent one more {shown.role} message in {longer}", text_a, text_b
         )
-    boundary, why = _producer(a, b, at_a, at_b, position, seen_a, seen_b)
+    emitters = _emitters(a, b, at_a, at_b, seen_a, seen_b)
+    if emitters is not None:
+        return InputDifference(label, "model", "an earlier answer of the model differs", text_a, text_b, emitters)
+    boundary, why = _producer(a, b, at_a, at_b, seen_a, seen_b)
     return InputDifference(label, boundary, why, text_a, text_b)
 
 
-def _producer(
-    a: Tape, b: Tape, at_a: int, at_b: int, position: int, seen_a: MessageView, seen_b: MessageView
-) -> tuple[str, str]:
+def _emitters(
+    a: Tape, b: Tape, at_a: int, at_b: int, seen_a: MessageView, seen_b: MessageView
+) -> tuple[int, int] | None:
+    """Return the model calls that gave two assistant messages, where both are recorded."""
+    from_a, from_b = _emitter(a, at_a, seen_a), _emitter(b, at_b, seen_b)
+    return None if from_a is None or from_b is None else (from_a, from_b)
+
+
+def _emitter(tape: Tape, before: int, seen: MessageView) -> int | None:
+    if seen.role not in ("assistant", "model"):
+        return None
+    asked = [(call.name, canonical_bytes(call.arguments)) for call in seen.tool_calls]
+    for index in range(before - 1, -1, -1):
+        event = tape.event(index) if tape.kinds[index] == "model_call" else None
+        if (
+            isinstance(event, ModelCall)
+            and (event.text or event.refusal or "") == seen.text
+            and [(call.name, canonical_bytes(call.arguments)) for call in event.tool_calls] == asked
+        ):
+            return index
+    return None
+
+
+def _producer(a: Tape, b: Tape, at_a: int, at_b: int, seen_a: MessageView, seen_b: MessageView) -> tuple[str, str]:
     if seen_a.role != seen_b.role:
-        return "harness", f"the harness sent a {seen_a.role} message in A and a {seen_b.role} message in B"
+        return "harness", f"the harness sent a message as {seen_a.role} in A and as {seen_b.role} in B"
     if seen_a.answers or seen_a.role == "tool":
         call_a, call_b = _tool_call(a, at_a, seen_a), _tool_call(b, at_b, seen_b)
         if call_a is not None and call_b is not None and call_a.result != call_b.result:
             return f"tool:{call_a.name}", f"the result of {call_a.name} that the model was given differs"
-        return "harness", "the same tool result was given to the model in another form"
+        if call_a is not None and call_b is not None:
+            return "harness", "the same tool result was given to the model in another form"
     if seen_a.role == "user" and (_said(a, at_a, seen_a) or _said(b, at_b, seen_b)):
         return "user", "the user said something different"
+    for kind, why in _SOURCES.items():
+        if _differs_by(kind, a, b, at_a, at_b, seen_a.text, seen_b.text):
+            return kind, why
     what = {"system": "instructions", "developer": "instructions", "assistant": "earlier answers"}.get(
         seen_a.role, f"{seen_a.role} message"
     )
     return "harness", f"the harness sent other {what}"
+
+
+def _differs_by(kind: str, a: Tape, b: Tape, at_a: int, at_b: int, text_a: str, text_b: str) -> bool:
+    """Say whether two texts differ by what events of a boundary gave, and by nothing else."""
+    given_a, given_b = _given(kind, a, at_a, text_a), _given(kind, b, at_b, text_b)
+    return bool(given_a and given_b) and given_a != given_b and text_a.replace(given_a, given_b) == text_b
+
+
+def _given(kind: str, tape: Tape, before: int, text: str) -> str:
+    """Return the latest non-empty text that a boundary gave and that is part of a message."""
+    for index in range(before - 1, -1, -1):
+        if tape.kinds[index].startswith(kind):
+            given = _value(tape.event(index))
+            if given and given in text:
+                return given
+    return ""
+
+
+def _value(event: AnyEvent) -> str:
+    match event:
+        case ClockRead() | MemoryAccess():
+            return text_of(event.value)
+        case SubagentCall():
+            return text_of(event.output)
+        case Retrieval():
+            return text_of(event.documents)
+        case NetworkExchange():
+            return text_of(event.response)
+    return ""
 
 
 def _tool_call(tape: Tape, before: int, seen: MessageView) -> ToolCall | None:
@@ -74,7 +153,7 @@ def _tool_call(tape: Tape, before: int, seen: MessageView) -> ToolCall | None:
             continue
         event = tape.event(index)
         if isinstance(event, ToolCall) and (
-            event.id == seen.answers if seen.answers else text_of(event.result) in seen.text
+            event.id == seen.answers if seen.answers else bool(event.result) and text_of(event.result) in seen.text
         ):
             return event
     return None

@@ -103,6 +103,7 @@ class Manifest:
         """Read a document that `to_json` wrote; raises `InvalidValue` naming what is wrong."""
         if not isinstance(document, Mapping) or document.get("schema") != SCHEMA:
             raise InvalidValue(f"not a manifest: no schema {SCHEMA}")
+        _refuse_unknown(document)
         known: dict[str, Condition] = {}
         for field in FIELDS:
             section = document.get(field.section)
@@ -184,14 +185,26 @@ def _condition_json(condition: Condition) -> dict[str, JSON]:
             return {"unknown": reason}
 
 
+def _refuse_unknown(document: Mapping[str, JSON]) -> None:
+    """Refuse what would be lost: a manifest's digest covers all of it."""
+    for section, content in document.items():
+        if section == "schema":
+            continue
+        if section not in SECTIONS or not isinstance(content, Mapping):
+            raise InvalidValue("not a section of a manifest", where=section)
+        for key in content:
+            if f"{section}.{key}" not in BY_NAME:
+                raise InvalidValue("not a manifest field", where=f"{section}.{key}")
+
+
 def _condition_from(raw: JSON, name: str) -> Condition:
     match raw:
-        case {"value": value, "from": str(provenance)}:
+        case {"value": value, "from": str(provenance), **rest} if not rest:
             try:
                 return Known(value, Provenance(provenance))
             except ValueError:
                 raise InvalidValue(f"unknown provenance {provenance!r}", where=name) from None
-        case {"unknown": str(reason)}:
+        case {"unknown": str(reason), **rest} if not rest:
             return Unknown(reason)
         case None:
             return Unknown("not stated by the manifest")

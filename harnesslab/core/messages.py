@@ -82,7 +82,7 @@ def _part_text(part: JSON) -> str:
         return part
     if not isinstance(part, Mapping):
         return canonical_bytes(part).decode()
-    for key in ("text", "input_text", "output_text"):
+    for key in ("text", "input_text", "output_text", "refusal"):
         if isinstance(part.get(key), str):
             return _text(part[key])
     match part.get("type"):
@@ -119,7 +119,7 @@ def _request(part: Mapping[str, JSON], id_key: str) -> ToolRequest:
     given = part.get("arguments", part.get("input", part.get("args")))
     arguments, raw = parse_arguments(given)
     return ToolRequest(
-        name=_text(part.get("name")) or "unnamed",
+        name=_text(part.get("name")) or _text(part.get("function")) or "unnamed",
         arguments=arguments,
         raw=raw,
         id=_text(part.get(id_key)) or _text(part.get("id")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.events import Fidelity, ModelCall
@@ -31,8 +32,14 @@ def model_finding(
 ) -> Finding:
     """Explain two model calls that differ at event positions `at_a` and `at_b`."""
     difference = first_input_difference(a, b, at_a, at_b)
+    if difference is not None and difference.emitters is not None:
+        return _earlier(a, b, difference, difference.emitters, declared)
     if difference is not None:
         return _input(difference, left, right, declared)
+    tools_a = None if left.tools is None else a.payload(left.tools)
+    tools_b = None if right.tools is None else b.payload(right.tools)
+    if not same(tools_a, tools_b):
+        return _tools(tools_a, tools_b, left, right, declared)
     if differ(left.prompt_token_ids, right.prompt_token_ids):
         return Finding(
             Cause.TEMPLATE, "equal messages became other prompt tokens: the chat template or tokenizer differs"
@@ -46,19 +53,47 @@ def model_finding(
     return _output(left, right, declared)
 
 
+def _earlier(
+    a: Tape, b: Tape, difference: InputDifference, emitters: tuple[int, int], declared: Sequence[ConditionPair]
+) -> Finding:
+    """Explain two inputs that hold different earlier answers by the calls that gave those."""
+    at_a, at_b = emitters
+    one, two = a.event(at_a), b.event(at_b)
+    if not isinstance(one, ModelCall) or not isinstance(two, ModelCall):
+        return Finding(Cause.UNKNOWN, difference.why)
+    found = model_finding(a, b, at_a, at_b, one, two, declared)
+    why = f"{difference.why}, given at step {one.step + 1}: {found.why}"
+    return replace(found, why=why, evidence=(pair(difference.label, difference.a, difference.b), *found.evidence))
+
+
+def _tools(
+    tools_a: JSON, tools_b: JSON, left: ModelCall, right: ModelCall, declared: Sequence[ConditionPair]
+) -> Finding:
+    evidence = (pair("tools", tools_a, tools_b),)
+    if tools_a is None or tools_b is None:
+        why = "the tools offered to the model are recorded in one and not in the other"
+        return Finding(Cause.UNKNOWN, why, evidence)
+    why = "the harness offered the model other tools"
+    if Fidelity.REBUILT in (left.fidelity, right.fidelity):
+        why = f"{why}; the input is an importer's reconstruction"
+        return Finding(Cause.MODEL_OR_HARNESS, why, evidence, boundary="harness")
+    return replace(harness_finding(why, evidence, declared), boundary="harness")
+
+
 def _input(
     difference: InputDifference, left: ModelCall, right: ModelCall, declared: Sequence[ConditionPair]
 ) -> Finding:
-    evidence = (Evidence(difference.label, difference.a, difference.b),)
+    evidence = (pair(difference.label, difference.a, difference.b),)
     if difference.boundary == "user":
         return Finding(Cause.USER, difference.why, evidence, boundary="user")
     if difference.boundary.startswith("tool:"):
         return Finding(Cause.ENVIRONMENT, difference.why, evidence, boundary=difference.boundary)
+    if difference.boundary != "harness":
+        return Finding(Cause(difference.boundary), difference.why, evidence, boundary=difference.boundary)
     if Fidelity.REBUILT in (left.fidelity, right.fidelity):
         why = f"{difference.why}; the input is an importer's reconstruction"
         return Finding(Cause.MODEL_OR_HARNESS, why, evidence, boundary="harness")
-    found = harness_finding(difference.why, evidence, declared)
-    return Finding(found.cause, found.why, found.evidence, boundary="harness")
+    return replace(harness_finding(difference.why, evidence, declared), boundary="harness")
 
 
 def _output(left: ModelCall, right: ModelCall, declared: Sequence[ConditionPair]) -> Finding:
@@ -115,10 +150,10 @@ def _output_part(left: ModelCall, right: ModelCall) -> tuple[str, str, str]:
         one, two = getattr(left, name), getattr(right, name)
         if one != two:
             return name, text(one), text(two)
-    calls_a = [f"{call.name} {_call_text(call.raw, call.arguments)}" for call in left.tool_calls]
-    calls_b = [f"{call.name} {_call_text(call.raw, call.arguments)}" for call in right.tool_calls]
+    calls_a = "\n".join(f"{call.name} {_call_text(call.raw, call.arguments)}" for call in left.tool_calls)
+    calls_b = "\n".join(f"{call.name} {_call_text(call.raw, call.arguments)}" for call in right.tool_calls)
     if calls_a != calls_b:
-        return "tool calls", "\n".join(calls_a), "\n".join(calls_b)
+        return "tool calls", text(calls_a or None), text(calls_b or None)
     if left.finish_reason != right.finish_reason:
         return "finish reason", text(left.finish_reason), text(right.finish_reason)
     if differ(left.token_ids, right.token_ids):

@@ -61,8 +61,9 @@ def pack(
     lines = [_header(0, 0, {})]
     size, first_event, first_payload = 0, 0, 0
     for index, event in enumerate(events):
-        added = event_lines(event, payloads, named, elsewhere)
-        named = max(named, _needs(event, named))
+        needed = needs(event, named) if index + 1 < len(events) else len(payloads)
+        added = event_lines(event, payloads, range(named, needed), elsewhere)
+        named = needed
         lines += added
         size += sum(map(len, added))
         if isinstance(event, ModelCall):
@@ -77,12 +78,12 @@ def pack(
 def event_lines(
     event: AnyEvent,
     payloads: Sequence[JSON],
-    named: int,
+    fresh: range,
     elsewhere: Callable[[int, bytes], str | None] = _nowhere,
 ) -> list[bytes]:
-    """Return the lines of one event: the payloads from position `named` on that it needs, then itself."""
+    """Return the lines of one event: the payloads at the positions `fresh`, then itself."""
     lines = []
-    for position in range(named, _needs(event, named)):
+    for position in fresh:
         body = canonical_bytes(payloads[position])
         kept = elsewhere(position, body)
         lines.append(b"P" + body if kept is None else b"B" + kept.encode())
@@ -150,13 +151,23 @@ def _ranges(positions: Sequence[int]) -> list[JSON]:
 def _windows(ranges: JSON) -> dict[str, list[int]]:
     if not isinstance(ranges, Mapping):
         raise SealBroken("the chunk's header is damaged")
-    return {
-        agent: [position for first, count in runs for position in range(first, first + count)]  # type: ignore
-        for agent, runs in ranges.items()
-    }
+    return {agent: [position for run in _list(runs) for position in _run(_list(run))] for agent, runs in ranges.items()}
 
 
-def _needs(event: AnyEvent, named: int) -> int:
+def _run(pair: Sequence[JSON]) -> range:
+    if len(pair) != 2:
+        raise SealBroken("the chunk's header is damaged")
+    first, count = map(_integer, pair)
+    return range(first, first + count)
+
+
+def _list(value: JSON) -> Sequence[JSON]:
+    if not isinstance(value, list):
+        raise SealBroken("the chunk's header is damaged")
+    return value
+
+
+def needs(event: AnyEvent, named: int) -> int:
     """Return how many payloads must have been written before an event."""
     if not isinstance(event, ModelCall):
         return named

@@ -7,6 +7,9 @@ are. Two traces that differ only by a relabelling of ids become equal.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+
+from harnesslab.core.canonical import JSON, in_order
 
 PATTERN = re.compile(
     r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
@@ -28,6 +31,17 @@ class Renamer:
         if not value:
             return ""
         return self._names.setdefault(value, f"<id {len(self._names) + 1}>")
+
+    def note(self, value: JSON) -> None:
+        """Name the identifiers in a value that is not compared itself, so that no later use of them is hidden."""
+        if isinstance(value, str):
+            self.text(value)
+        elif isinstance(value, Mapping):
+            for _, item in in_order(value):
+                self.note(item)
+        elif isinstance(value, Sequence):
+            for item in value:
+                self.note(item)
 
     def text(self, value: str) -> str:
         """Return text with the identifiers in it renamed."""

@@ -24,7 +24,7 @@ class Rule:
     help: str
     pattern: re.Pattern[str]
     hint: str
-    """A character that any match contains: text without it is passed quickly."""
+    """Characters of which any match contains one: text without them is passed quickly."""
 
     @property
     def key(self) -> str:
@@ -38,6 +38,12 @@ def _rule(name: str, label: str, text: str, pattern: str, hint: str, flags: int 
 
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+_DATE = rf"(?:{_MONTH}\s+\d{{1,2}}|\d{{1,2}} {_MONTH})"
+_ZONE = r"(?:UTC|GMT|CES?T|EES?T|WES?T|[ECMPA][SD]T|BST|IST|JST|KST|MSK|AES?T|AEDT)"
+_NO_ADDRESS = "".join(rf"(?<!\b[0-9a-fA-F]{{{digits}}}:)" for digits in (1, 2, 3, 4)) + "(?<!::)"
+"""Not after a group of a MAC or IPv6 address."""
+_RANDOM = r"(?=[A-Za-z0-9_]*(?:[A-Z]|\d_?[A-Za-z]))"
+"""A suffix that looks generated: with a capital, or a letter after a digit."""
 RULES: tuple[Rule, ...] = (
     _rule("addresses", "address", "Hexadecimal memory addresses.", r"\b(?P<x>0x[0-9a-fA-F]{6,16})\b", "x"),
     _rule(
@@ -45,8 +51,9 @@ RULES: tuple[Rule, ...] = (
         "date",
         "Modification dates in long directory listings.",
         rf"^(?:total \d+\n)?[-dlbcps][-rwxsStT]{{9}}[.+@]?\s+\d+\s+\S+\s+\S+\s+[\d,.]+[KMGT]?\s+"
-        rf"(?P<x>{_MONTH}\s+\d{{1,2}}\s+(?:\d\d:\d\d|\d{{4}})|\d{{4}}-\d\d-\d\d \d\d:\d\d)",
-        "r",
+        rf"(?P<x>{_MONTH}\s+\d{{1,2}}\s+(?:\d\d:\d\d|\d{{4}})"
+        r"|\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d\.\d+ [+-]\d{4})?)",
+        "-rwxsStT",
         re.MULTILINE,
     ),
     _rule(
@@ -54,21 +61,21 @@ RULES: tuple[Rule, ...] = (
         "time",
         "Dates with a time, and times of day.",
         r"(?P<x>\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
-        rf"|\b(?:{_DAY},? )?(?:{_MONTH}\s+\d{{1,2}}|\d{{1,2}} {_MONTH})(?: \d{{4}})?"
-        r" \d\d:\d\d:\d\d(?: [A-Z]{3,4})?(?: \d{4})?"
-        r"|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b)",
+        rf"|\b{_DAY},? {_DATE}(?: \d{{4}})? \d\d:\d\d:\d\d(?: {_ZONE}\b)?(?: \d{{4}}\b)?"
+        rf"|\b{_DATE}(?: \d{{4}})? \d\d:\d\d:\d\d(?: {_ZONE}\b)?"
+        rf"|{_NO_ADDRESS}\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b(?!:\w))",
         ":",
     ),
     _rule(
         "durations",
         "duration",
         "How long something took, where a word says so; the unit stays.",
-        r"(?i)\b(?:in|took|taken|elapsed|after|real|user|sys|duration|total time|wall time)[ \t:=]+"
-        r"(?P<x>(?:\d+m)?\d+(?:\.\d+)?)(?=\s?(?:ms|s|us|µs|ns|secs?|seconds?|milliseconds?|minutes?)\b)",
-        " ",
+        r"\b(?i:in|took|taken|elapsed|after|real|user|sys|duration|total time|wall time)[ \t:=]+"
+        r"(?P<x>(?:\d+m)?\d+(?:\.\d+)?)(?=\s?(?:ms|s|us|µs|ns|[Ss]ecs?|[Ss]econds?|[Mm]illiseconds?|[Mm]inutes?)\b)",
+        "0123456789",
     ),
     _rule(
-        "pids", "pid", "Process ids, where a word says so.", r"(?i)\b(?:pid|ppid|process id)[ \t:=#]*(?P<x>\d+)\b", "i"
+        "pids", "pid", "Process ids, where a word says so.", r"(?i)\b(?:pid|ppid|process id)[ \t:=#]*(?P<x>\d+)\b", "iI"
     ),
     _rule(
         "uuids",
@@ -81,7 +88,8 @@ RULES: tuple[Rule, ...] = (
         "temp-names",
         "temp",
         "Generated names of temporary files and folders.",
-        r"(?:/tmp/|/var/tmp/|\bT/)(?P<x>tmp[.\w]{6,}|[\w.-]*\.[A-Za-z0-9]{6,}|pytest-of-\w+/pytest-\d+|[\w-]+-[A-Za-z0-9_]{8,})",
+        r"(?:/tmp/|/var/tmp/|\bT/)(?P<x>tmp(?!_)[a-z0-9_]{8}\b|tmp\.[A-Za-z0-9]{6,}|pytest-of-\w+/pytest-\d+"
+        rf"|[\w.-]*\.{_RANDOM}[A-Za-z0-9]{{6,}}|[\w-]+-{_RANDOM}[A-Za-z0-9_]{{8,}})",
         "/",
     ),
 )
@@ -117,7 +125,7 @@ def rules(keys: Iterable[str]) -> tuple[Rule, ...]:
 def scrub(text: str, applied: Iterable[Rule], removed: Removed | None = None) -> str:
     """Return text with every match of the rules replaced by its label, noting each removal."""
     for rule in applied:
-        if rule.hint in text:
+        if any(character in text for character in rule.hint):
             text = _apply(rule, text, removed)
     return text
 
@@ -135,7 +143,9 @@ def _apply(rule: Rule, text: str, removed: Removed | None) -> str:
 
 
 def explaining(a: str, b: str) -> list[str]:
-    """Return the fewest rules found under which two texts become equal; empty where none do."""
+    """Return the fewest rules found under which two unequal texts become equal; empty where none do."""
+    if a == b:
+        return []
     for rule in RULES:
         if scrub(a, (rule,)) == scrub(b, (rule,)):
             return [rule.key]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harnesslab.core.canonical import JSON, canonical_bytes, sha256
-from harnesslab.core.errors import SealBroken
+from harnesslab.core.errors import InvalidValue, SealBroken
 from harnesslab.core.events import AnyEvent, ModelCall, RolloutEnded, to_json
 from harnesslab.core.trace import Trace
 
@@ -27,6 +27,8 @@ class ListDigests:
     def change(self, agent: str, keep: int, added: Sequence[bytes]) -> bytes:
         """Keep the first `keep` items of the agent's list, append digests, return the digest of the list."""
         chain = self._chains.setdefault(agent, [GENESIS])
+        if not 0 <= keep < len(chain):
+            raise InvalidValue(f"a model call keeps {keep} messages of {len(chain) - 1}")
         del chain[keep + 1 :]
         for item in added:
             chain.append(sha256(chain[-1] + item))
@@ -44,6 +46,9 @@ class Sealer:
         """Return the seal of the next event; `payload_digests[i]` is that of payload i of the trace."""
         body: dict[str, JSON] = to_json(event)
         if isinstance(event, ModelCall):
+            named = event.input.add if event.tools is None else (*event.input.add, event.tools)
+            if any(not 0 <= position < len(payload_digests) for position in named):
+                raise InvalidValue("a model call names a payload that is not in the table")
             added = [payload_digests[position] for position in event.input.add]
             body["input"] = self._inputs.change(event.agent, event.input.keep, added).hex()
             if event.tools is not None:
@@ -63,7 +68,12 @@ def verify(trace: Trace, recorded: Sequence[bytes]) -> None:
     for index, (payload, known) in enumerate(zip(trace.payloads, trace.digests, strict=True)):
         if sha256(canonical_bytes(payload)) != known:
             raise SealBroken("the content is not what its digest says", where=f"payload {index}")
-    for index, (expected, actual) in enumerate(zip(recorded, seals(trace), strict=False)):
+    sealer = Sealer()
+    for index, (expected, event) in enumerate(zip(recorded, trace.events, strict=False)):
+        try:
+            actual = sealer.seal(event, trace.digests)
+        except InvalidValue as error:
+            raise SealBroken(error.what, where=f"event {index}") from error
         if expected != actual:
             raise SealBroken("the event is not the one that was sealed", where=f"event {index}")
     if len(recorded) != len(trace.events):

@@ -38,6 +38,9 @@ class Tape(Protocol):
     def messages(self, index: int) -> list[JSON]:
         """Return the messages of the model call at an event position."""
 
+    def payload(self, position: int) -> JSON:
+        """Return one payload, such as the tool schemas of a model call."""
+
     def path(self, contract: Contract) -> comparators.Path:
         """Return the path under a contract; raises `NotComparable`."""
 
@@ -60,6 +63,10 @@ class MemoryTape:
     def messages(self, index: int) -> list[JSON]:
         """Return the messages of the model call at an event position."""
         return messages_at(self._trace, index)
+
+    def payload(self, position: int) -> JSON:
+        """Return one payload."""
+        return self._trace.payloads[position]
 
     def path(self, contract: Contract) -> comparators.Path:
         """Return the path under a contract, computed once."""

@@ -7,7 +7,7 @@ from the previous call of the same agent. Everything here is linear in what is n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -48,7 +48,7 @@ class Windows:
     def open(self, event: ModelCall) -> list[int]:
         """Apply the event's window and return the agent's message list as positions; a later call changes it."""
         positions = self._lists.setdefault(event.agent, [])
-        if event.input.keep > len(positions):
+        if not 0 <= event.input.keep <= len(positions):
             raise InvalidValue(f"a model call keeps {event.input.keep} messages of {len(positions)}")
         del positions[event.input.keep :]
         positions.extend(event.input.add)
@@ -107,7 +107,8 @@ class TraceBuilder:
         """Append an event whose positions, if any, are already in the payload table."""
         if isinstance(event, ModelCall):
             limit = len(self.payloads)
-            if any(not 0 <= position < limit for position in event.input.add):
+            named = event.input.add if event.tools is None else (*event.input.add, event.tools)
+            if any(not 0 <= position < limit for position in named):
                 raise InvalidValue("a model call names a payload that is not in the table")
             self._windows.open(event)
             self._sent.pop(event.agent, None)
@@ -150,14 +151,22 @@ class TraceBuilder:
 
 
 def _common_prefix(a: Sequence[JSON], b: Sequence[JSON]) -> int:
-    """Return how many leading items are equal; an extended transcript takes one comparison."""
-    shorter = min(len(a), len(b))
-    if a[:shorter] == b[:shorter]:
-        return shorter
-    for index in range(shorter):
-        if a[index] != b[index]:
+    """Return how many leading items are the same JSON."""
+    for index, (one, two) in enumerate(zip(a, b, strict=False)):
+        if one is not two and not (one == two and _alike(one, two)):
             return index
-    return shorter
+    return min(len(a), len(b))
+
+
+def _alike(a: JSON, b: JSON) -> bool:
+    """Say whether two values that Python calls equal are the same JSON: True is not 1."""
+    if a is b or isinstance(a, str) or a is None:
+        return True
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return all(_alike(item, b[name]) for name, item in a.items())
+    if isinstance(a, Sequence) and isinstance(b, Sequence):
+        return all(map(_alike, a, b))
+    return type(a) is type(b) or canonical_bytes(a) == canonical_bytes(b)
 
 
 def rebuild(events: Iterable[AnyEvent], payloads: Sequence[JSON]) -> Trace:

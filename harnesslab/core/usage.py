@@ -21,8 +21,14 @@ def openai(usage: JSON) -> Usage | None:
     return _usage(
         _count(usage, "prompt_tokens", "input_tokens"),
         _count(usage, "completion_tokens", "output_tokens"),
-        _first(_count(read, "cached_tokens"), _count(usage, "cached_tokens", "prompt_cache_hit_tokens")),
-        _count(read, "cache_write_tokens", "cache_creation_tokens"),
+        _first(
+            _count(read, "cached_tokens"),
+            _count(usage, "cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens"),
+        ),
+        _first(
+            _count(read, "cache_write_tokens", "cache_creation_tokens"),
+            _count(usage, "cache_creation_input_tokens"),  # LiteLLM
+        ),
         _first(_count(wrote, "reasoning_tokens"), _count(usage, "reasoning_tokens")),
     )
 

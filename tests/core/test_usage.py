@@ -73,3 +73,14 @@ def test_a_count_that_is_no_number_is_not_stated() -> None:
 def test_totals_leave_open_what_nobody_states() -> None:
     assert usage.total([Usage(1, 2), Usage(3, None, 1)]) == Usage(4, 2, 1)
     assert usage.total([]) == Usage()
+
+
+def test_litellm_states_the_cache_beside_the_counts() -> None:
+    stated = {
+        "prompt_tokens": 20,
+        "completion_tokens": 3,
+        "cache_creation_input_tokens": 4,
+        "cache_read_input_tokens": 10,
+    }
+    assert usage.openai(stated) == Usage(input=20, output=3, cache_read=10, cache_write=4)
+    assert usage.openai({**stated, "prompt_tokens_details": {"cached_tokens": 11}}) == Usage(20, 3, 11, 4)

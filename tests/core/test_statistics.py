@@ -1,0 +1,112 @@
+"""Rates with their denominators."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harnesslab.core.errors import InvalidValue
+from harnesslab.core.rollout import Outcome
+from harnesslab.core.statistics import case_rate, cluster_bootstrap, pass_at_k, pass_hat_k, wilson
+
+COUNTS = st.integers(0, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
+
+
+@given(COUNTS)
+def test_wilsons_interval_holds_the_share_and_stays_between_0_and_1(counts: tuple[int, int]) -> None:
+    k, n = counts
+    low, high = wilson(k, n)
+    assert 0 <= low <= high <= 1
+    if n:
+        assert low <= k / n <= high
+
+
+@pytest.mark.parametrize(
+    ("k", "n", "low", "high"),
+    [
+        (81, 263, 0.2553, 0.3662),  # Newcombe, Statistics in Medicine 1998, table I, method 3
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0000, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+        (3, 10, 0.1078, 0.6032),
+    ],
+)
+def test_wilsons_interval_is_the_published_one(k: int, n: int, low: float, high: float) -> None:
+    found = wilson(k, n)
+    assert found[0] == pytest.approx(low, abs=5e-5)
+    assert found[1] == pytest.approx(high, abs=5e-5)
+
+
+def test_no_trial_says_nothing() -> None:
+    assert wilson(0, 0) == (0.0, 1.0)
+    assert case_rate([]).value is None
+
+
+@pytest.mark.parametrize(("k", "n"), [(2, 1), (-1, 3)])
+def test_more_solved_than_tried_is_refused(k: int, n: int) -> None:
+    with pytest.raises(InvalidValue, match="is no proportion"):
+        wilson(k, n)
+
+
+def test_failures_stay_in_the_denominator_and_infra_errors_stand_beside_it() -> None:
+    rate = case_rate(
+        [
+            Outcome.SOLVED,
+            Outcome.FAILED_VERIFICATION,
+            Outcome.TIMEOUT,
+            Outcome.STEP_CAP,
+            Outcome.REFUSED,
+            Outcome.NO_VALID_ACTION,
+            Outcome.VERIFY_TIMEOUT,
+            Outcome.INFRA_ERROR,
+            Outcome.INFRA_ERROR,
+            Outcome.CRASH,
+            Outcome.INTERRUPTED,
+            Outcome.NOT_RUN,
+            Outcome.UNKNOWN,
+            Outcome.RUNNING,
+        ]
+    )
+    assert (rate.k, rate.n) == (1, 7)
+    assert rate.value == pytest.approx(1 / 7)
+    assert rate.excluded == {
+        "infra_error": 2,
+        "crash": 1,
+        "interrupted": 1,
+        "not_run": 1,
+        "unknown": 1,
+        "running": 1,
+    }
+
+
+@given(st.integers(1, 8).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n))))
+def test_pass_at_k_and_pass_hat_k_are_what_counting_every_choice_gives(drawn: tuple[int, int, int]) -> None:
+    n, solved, k = drawn
+    choices = list(combinations([True] * solved + [False] * (n - solved), k))
+    assert pass_at_k(solved, n, k) == pytest.approx(sum(map(any, choices)) / len(choices))
+    assert pass_hat_k(solved, n, k) == pytest.approx(sum(map(all, choices)) / len(choices))
+
+
+@pytest.mark.parametrize("estimate", [pass_at_k, pass_hat_k])
+@pytest.mark.parametrize("k", [0, 4])
+def test_more_tries_than_trials_are_refused(estimate: object, k: int) -> None:
+    assert callable(estimate)
+    with pytest.raises(InvalidValue, match="needs at least"):
+        estimate(1, 3, k)
+
+
+def test_the_bootstrap_repeats_for_a_seed() -> None:
+    cases = [(solved, 29) for solved in range(0, 29, 3)] + [(0, 0)]
+    assert cluster_bootstrap(cases, seed=7) == cluster_bootstrap(cases, seed=7)
+    assert cluster_bootstrap(cases, seed=7) != cluster_bootstrap(cases, seed=8)
+    assert cluster_bootstrap(cases, seed=7) == cluster_bootstrap(cases[:-1], seed=7)
+
+
+@given(st.lists(st.integers(1, 9).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), max_size=6))
+def test_the_bootstrap_stays_within_the_case_rates(cases: list[tuple[int, int]]) -> None:
+    low, high = cluster_bootstrap(cases, seed=1, draws=100)
+    rates = [k / n for k, n in cases] or [0.0, 1.0]
+    assert min(rates) - 1e-9 <= low <= high <= max(rates) + 1e-9
