@@ -16,13 +16,17 @@ from harnesslab.store.models import AuditEntry, CauseOverride, StoredPath
 
 
 def prepare(rollout_id: int, contract: Contract) -> None:
-    """Compute and keep a rollout's missing paths for a contract and its ladder, reading the trace once."""
+    """Compute and keep a rollout's missing paths for a contract and its ladder, reading the trace once.
+
+    Raises `NotFound`.
+    """
+    rollout = get_rollout(rollout_id)
     wanted = {level_contract.key: level_contract for level_contract in _needed(contract)}
     kept = StoredPath.objects.filter(rollout_id=rollout_id, contract__in=wanted).values_list("contract", flat=True)
     missing = [wanted[key] for key in wanted.keys() - set(kept)]
     if not missing:
         return
-    trace = StoredTape(get_rollout(rollout_id)).trace()
+    trace = StoredTape(rollout).trace()
     with transaction.atomic():
         for item in missing:
             try:

@@ -94,7 +94,6 @@ def comparisons(
 ) -> ComparisonResult:
     """Two rollouts compared; `rules` is `none` or names, all by default; `only=tool-calls` narrows it."""
     contract = Contract.parse(level, rules, only)
-    get_rollout(a), get_rollout(b)
     prepare(a, contract)
     prepare(b, contract)
     return result(str(a), str(b), compared(a, b, contract).found)

@@ -61,20 +61,27 @@ def compare_tapes(a: Tape, b: Tape, contract: Contract) -> Comparison:
     conditions = compare(a.manifest, b.manifest)
     declared = [pair for pair in conditions if pair.difference is Difference.DIFFERENT]
     raw_contract = Contract(Level.TEXT, (), contract.scope)
-    items_a, items_b = _items(a, path_a), _items(b, path_b)
-    rows = _marked(_aligned(path_a, path_b, items_a, items_b), a, b, contract)
+    rows, summary = align_tapes(a, b, contract)
     return Comparison(
         contract=contract,
         ladder={level: _rung(a, b, level, contract) for level in LADDER},
         steps=(turns(a), turns(b)),
         raw=_divergence(a, b, a.path(raw_contract), b.path(raw_contract), declared),
         contractual=_divergence(a, b, path_a, path_b, declared),
-        rows=_event_rows(rows, path_a, path_b),
-        summary=alignment.summarise(rows, items_a, items_b),
+        rows=rows,
+        summary=summary,
         conditions=conditions,
         outcomes=(a.outcome, b.outcome),
         removed=(path_a.removed, path_b.removed),
     )
+
+
+def align_tapes(a: Tape, b: Tape, contract: Contract) -> tuple[list[Row], alignment.Summary]:
+    """Align two traces by what the contract counts; rows name event positions."""
+    path_a, path_b = a.path(contract), b.path(contract)
+    items_a, items_b = _items(a, path_a), _items(b, path_b)
+    rows = _marked(_aligned(path_a, path_b, items_a, items_b), a, b, contract)
+    return _event_rows(rows, path_a, path_b), alignment.summarise(rows, items_a, items_b)
 
 
 def _divergence(a: Tape, b: Tape, path_a: Path, path_b: Path, declared: Sequence[ConditionPair]) -> Divergence | None:
@@ -83,7 +90,7 @@ def _divergence(a: Tape, b: Tape, path_a: Path, path_b: Path, declared: Sequence
         return None
     at_a = path_a.indices[position] if position < len(path_a) else None
     at_b = path_b.indices[position] if position < len(path_b) else None
-    return diagnose(a, b, at_a, at_b, declared)
+    return diagnose(a, b, at_a, at_b, declared, path_a.contract)
 
 
 def _rung(a: Tape, b: Tape, level: Level, contract: Contract) -> Rung:

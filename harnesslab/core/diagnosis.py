@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from harnesslab.core.boundary_findings import boundary_finding
 from harnesslab.core.canonical import JSON, canonical_bytes
 from harnesslab.core.comparators import Reader
-from harnesslab.core.contract import RAW
+from harnesslab.core.contract import RAW, Contract, Level, Scope
 from harnesslab.core.events import AnyEvent, ModelCall, ToolCall, UserTurn, boundary
 from harnesslab.core.evidence import (
     ENVIRONMENT_CONDITIONS,
@@ -58,11 +58,21 @@ class Divergence:
     """The words from which the two sides part, where a model, user or tool said them."""
 
 
-def diagnose(a: Tape, b: Tape, at_a: int | None, at_b: int | None, declared: Sequence[ConditionPair]) -> Divergence:
-    """Explain the first difference, at event positions `at_a` and `at_b`; `declared` are unequal conditions."""
+def diagnose(
+    a: Tape,
+    b: Tape,
+    at_a: int | None,
+    at_b: int | None,
+    declared: Sequence[ConditionPair],
+    contract: Contract = RAW,
+) -> Divergence:
+    """Explain the first difference that a contract finds, at event positions `at_a` and `at_b`.
+
+    `declared` are the conditions known on both sides and unequal.
+    """
     left = a.event(at_a) if at_a is not None else None
     right = b.event(at_b) if at_b is not None else None
-    finding = _find(a, b, at_a, at_b, left, right, declared)
+    finding = _find(a, b, at_a, at_b, left, right, declared, contract)
     shown = left or right
     side, position = (a, at_a) if at_a is not None else (b, at_b)
     spoken = isinstance(left, ModelCall | UserTurn | ToolCall) and type(left) is type(right)
@@ -100,6 +110,7 @@ def _find(
     left: AnyEvent | None,
     right: AnyEvent | None,
     declared: Sequence[ConditionPair],
+    contract: Contract,
 ) -> Finding:
     if left is None and right is None:
         return Finding(Cause.UNKNOWN, "nothing differs")
@@ -108,7 +119,8 @@ def _find(
         return Finding(Cause.UNKNOWN, f"{which} has nothing further of what is compared", boundary="harness")
     match left, right:
         case (ModelCall(), ModelCall()):
-            return model_finding(a, b, at_a or 0, at_b or 0, left, right, declared)
+            covered = contract.scope is Scope.ALL and contract.level is not Level.BEHAVIOUR
+            return model_finding(a, b, at_a or 0, at_b or 0, left, right, declared, contract, first=covered)
         case (ToolCall(), ToolCall()) if _asks_otherwise(left, right):
             return _other_call(a, b, at_a or 0, at_b or 0, left, right, declared)
         case (ToolCall(), ToolCall()):

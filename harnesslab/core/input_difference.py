@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from harnesslab.core.canonical import JSON, canonical_bytes
 from harnesslab.core.comparators import Reader
-from harnesslab.core.contract import RAW
+from harnesslab.core.contract import RAW, Contract
 from harnesslab.core.events import (
     AnyEvent,
     ClockRead,
@@ -43,15 +43,20 @@ class InputDifference:
     """Event positions of the model calls that gave the differing message."""
 
 
-def first_input_difference(a: Tape, b: Tape, at_a: int, at_b: int) -> InputDifference | None:
-    """Compare the inputs of two model calls as sent, ids renamed; None where they are equal."""
-    left, right = a.messages(at_a), b.messages(at_b)
-    reader_a, reader_b = Reader(RAW, ()), Reader(RAW, ())
-    for position in range(max(len(left), len(right))):
-        one = left[position] if position < len(left) else None
-        two = right[position] if position < len(right) else None
+def first_input_difference(
+    a: Tape, b: Tape, at_a: int, at_b: int, contract: Contract = RAW, start: int = 0
+) -> InputDifference | None:
+    """Compare the inputs of two model calls, ids renamed and the contract's rules applied; None where they are equal.
+
+    The first `start` messages are known to be equal and are not read.
+    """
+    left, right = a.messages(at_a, start), b.messages(at_b, start)
+    reader_a, reader_b = Reader(contract, ()), Reader(contract, ())
+    for offset in range(max(len(left), len(right))):
+        one = left[offset] if offset < len(left) else None
+        two = right[offset] if offset < len(right) else None
         if canonical_bytes(reader_a.message(one)) != canonical_bytes(reader_b.message(two)):
-            return _trace_back(a, b, at_a, at_b, position, one, two)
+            return _trace_back(a, b, at_a, at_b, start + offset, one, two)
     return None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from harnesslab.core.canonical import JSON
+from harnesslab.core.contract import RAW, Contract
 from harnesslab.core.events import Fidelity, ModelCall
 from harnesslab.core.evidence import (
     LOAD_CONDITIONS,
@@ -28,10 +29,23 @@ from harnesslab.core.tape import Tape
 
 
 def model_finding(
-    a: Tape, b: Tape, at_a: int, at_b: int, left: ModelCall, right: ModelCall, declared: Sequence[ConditionPair]
+    a: Tape,
+    b: Tape,
+    at_a: int,
+    at_b: int,
+    left: ModelCall,
+    right: ModelCall,
+    declared: Sequence[ConditionPair],
+    contract: Contract = RAW,
+    *,
+    first: bool = False,
 ) -> Finding:
-    """Explain two model calls that differ at event positions `at_a` and `at_b`."""
-    difference = first_input_difference(a, b, at_a, at_b)
+    """Explain two model calls at event positions `at_a` and `at_b`, as the contract sees them.
+
+    `first`: all inputs before are known to be equal, so what both calls keep of them is not read again.
+    """
+    start = min(left.input.keep, right.input.keep) if first else 0
+    difference = first_input_difference(a, b, at_a, at_b, contract, start)
     if difference is not None and difference.emitters is not None:
         return _earlier(a, b, difference, difference.emitters, declared)
     if difference is not None:

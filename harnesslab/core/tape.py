@@ -35,8 +35,8 @@ class Tape(Protocol):
     def event(self, index: int) -> AnyEvent:
         """Return one event."""
 
-    def messages(self, index: int) -> list[JSON]:
-        """Return the messages of the model call at an event position."""
+    def messages(self, index: int, start: int = 0) -> list[JSON]:
+        """Return the messages, from the `start`-th on, of the model call at an event position."""
 
     def payload(self, position: int) -> JSON:
         """Return one payload, such as the tool schemas of a model call."""
@@ -60,9 +60,9 @@ class MemoryTape:
         """Return one event."""
         return self._trace.events[index]
 
-    def messages(self, index: int) -> list[JSON]:
-        """Return the messages of the model call at an event position."""
-        return messages_at(self._trace, index)
+    def messages(self, index: int, start: int = 0) -> list[JSON]:
+        """Return the messages, from the `start`-th on, of the model call at an event position."""
+        return messages_at(self._trace, index)[start:]
 
     def payload(self, position: int) -> JSON:
         """Return one payload."""

@@ -21,7 +21,9 @@ from harnesslab.pages.render import render
 from harnesslab.queries.comparison_rows import row_detail
 from harnesslab.queries.comparison_strip import strip
 from harnesslab.queries.comparisons import (
+    Aligned,
     Compared,
+    aligned,
     compared,
     first_difference_row,
     level_titles,
@@ -72,16 +74,16 @@ def compare(request: HttpRequest) -> HttpResponse:
 
 def compare_rows(request: HttpRequest) -> HttpResponse:
     """A further window of aligned rows."""
-    found = _compared(request)
+    found = _aligned(request)
     only = request.GET.get("differences") == "1"
-    window = row_window(found, _row(request, 0, len(found.found.rows)), only_differences=only)
+    window = row_window(found, _row(request, 0, len(found.rows)), only_differences=only)
     return render(request, "compare/_rows.html", {"window": window, "query": _query(request), "selected": -1})
 
 
 def compare_row(request: HttpRequest) -> HttpResponse:
     """One aligned row in full."""
-    found = _compared(request)
-    detail = row_detail(found, _row(request, 0, len(found.found.rows)))
+    found = _aligned(request)
+    detail = row_detail(found, _row(request, 0, len(found.rows)))
     return render(request, "compare/_detail.html", {"detail": detail, "a": found.row_a, "b": found.row_b})
 
 
@@ -105,12 +107,20 @@ def compare_override(request: HttpRequest) -> HttpResponse:
 
 
 def _compared(request: HttpRequest) -> Compared:
+    return compared(*_prepared(request))
+
+
+def _aligned(request: HttpRequest) -> Aligned:
+    return aligned(*_prepared(request))
+
+
+def _prepared(request: HttpRequest) -> tuple[int, int, Contract]:
+    """Return what is compared, once the paths that it takes are kept."""
     a, b = _ids(request)
     contract = contract_of(request)
-    get_rollout(a), get_rollout(b)
     prepare(a, contract)
     prepare(b, contract)
-    return compared(a, b, contract)
+    return a, b, contract
 
 
 def _ids(request: HttpRequest) -> tuple[int, int]:

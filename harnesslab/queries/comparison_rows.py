@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from harnesslab.core.alignment import Row
 from harnesslab.core.canonical import JSON, parse
 from harnesslab.core.text_difference import Span, ValueDifference, spans, value_differences
-from harnesslab.queries.comparisons import Compared
+from harnesslab.queries.comparisons import Aligned
 from harnesslab.queries.events import Block, EventDetail, event_detail
 from harnesslab.queries.read_model import ReadModel
 
@@ -38,9 +38,9 @@ class RowDetail(ReadModel):
     input_note: str
 
 
-def row_detail(compared: Compared, number: int) -> RowDetail:
+def row_detail(compared: Aligned, number: int) -> RowDetail:
     """Return one aligned row in full; raises `IndexError` for a number outside."""
-    row = compared.found.rows[number]
+    row = compared.rows[number]
     detail_a = event_detail(compared.a, row.a) if row.a is not None else None
     detail_b = event_detail(compared.b, row.b) if row.b is not None else None
     return RowDetail(
@@ -64,7 +64,7 @@ def _input_note(a: EventDetail | None, b: EventDetail | None) -> str:
     return notes[0] if len(set(notes)) == 1 else " / ".join(notes)
 
 
-def _pairs(compared: Compared, row: Row, a: EventDetail | None, b: EventDetail | None) -> list[BlockPair]:
+def _pairs(compared: Aligned, row: Row, a: EventDetail | None, b: EventDetail | None) -> list[BlockPair]:
     """Pair the blocks of two events by title, in order; a block without a partner stands against nothing."""
     left, right = list(a.blocks) if a else [], list(b.blocks) if b else []
     pairs: list[tuple[Block | None, Block | None]] = []
@@ -77,7 +77,7 @@ def _pairs(compared: Compared, row: Row, a: EventDetail | None, b: EventDetail |
     return [_pair(compared, row, one, two) for one, two in pairs]
 
 
-def _pair(compared: Compared, row: Row, one: Block | None, two: Block | None) -> BlockPair:
+def _pair(compared: Aligned, row: Row, one: Block | None, two: Block | None) -> BlockPair:
     text_a, text_b = one.text if one else "", two.text if two else ""
     values = _values(text_a, text_b) if one is not None and two is not None and not one.cut and not two.cut else []
     found = spans(text_a, text_b)

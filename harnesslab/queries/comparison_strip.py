@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harnesslab.core.alignment import Relation, Row
-from harnesslab.queries.comparisons import Compared
+from harnesslab.queries.comparisons import Aligned
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +23,13 @@ class Cell:
 _WORST = (Relation.CHANGED, Relation.ONLY_A, Relation.ONLY_B, Relation.MOVED, Relation.SCRUBBED, Relation.EQUAL)
 
 
-def strip(compared: Compared) -> list[Cell]:
+def strip(compared: Aligned) -> list[Cell]:
     """Return the comparison step by step, for the strip."""
     cells: list[Cell] = []
     steps_a, steps_b = compared.a.steps, compared.b.steps
     current: tuple[int | None, int | None] | None = None
     group: list[int] = []
-    rows = compared.found.rows
+    rows = compared.rows
     for number, row in enumerate(rows):
         place = (steps_a[row.a] if row.a is not None else None, steps_b[row.b] if row.b is not None else None)
         if current is None or not _same_cell(current, place):

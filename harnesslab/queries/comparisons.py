@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harnesslab.core.alignment import SAME, Row
-from harnesslab.core.comparison import Comparison, compare_tapes, sentence
+from harnesslab.core.comparison import Comparison, align_tapes, compare_tapes, sentence
 from harnesslab.core.contract import LADDER, TITLES, Contract
 from harnesslab.core.diagnosis import Divergence
 from harnesslab.core.events import ToolCall
@@ -40,6 +40,8 @@ class FirstDivergence(ReadModel):
     event_b: int | None
     tool_call_index: int | None
     token_index: int | None
+    excerpt: tuple[str, str] | None
+    """The words from which the two sides part."""
     evidence: list[EvidenceRow]
 
 
@@ -104,13 +106,20 @@ class RowWindow(ReadModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """Two rollouts with their tapes and what comparing them found."""
+class Aligned:
+    """Two rollouts with their tapes and aligned rows."""
 
     row_a: RolloutRow
     row_b: RolloutRow
     a: StoredTape
     b: StoredTape
+    rows: Sequence[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared(Aligned):
+    """Two rollouts with all that comparing them found."""
+
     found: Comparison
 
 
@@ -118,7 +127,15 @@ def compared(a_id: int, b_id: int, contract: Contract) -> Compared:
     """Compare two stored rollouts; raises `NotFound` and `NotComparable`."""
     rollout_a, rollout_b = get_rollout(a_id), get_rollout(b_id)
     a, b = StoredTape(rollout_a), StoredTape(rollout_b)
-    return Compared(row_of(rollout_a), row_of(rollout_b), a, b, compare_tapes(a, b, contract))
+    found = compare_tapes(a, b, contract)
+    return Compared(row_of(rollout_a), row_of(rollout_b), a, b, found.rows, found)
+
+
+def aligned(a_id: int, b_id: int, contract: Contract) -> Aligned:
+    """Align two stored rollouts without looking for causes; raises `NotFound` and `NotComparable`."""
+    rollout_a, rollout_b = get_rollout(a_id), get_rollout(b_id)
+    a, b = StoredTape(rollout_a), StoredTape(rollout_b)
+    return Aligned(row_of(rollout_a), row_of(rollout_b), a, b, align_tapes(a, b, contract)[0])
 
 
 def result(name_a: str, name_b: str, found: Comparison) -> ComparisonResult:
@@ -166,6 +183,7 @@ def _divergence(found: Divergence | None) -> FirstDivergence | None:
         event_b=found.b,
         tool_call_index=found.tool_call_index,
         token_index=found.token_index,
+        excerpt=(_clean(found.excerpt[0]), _clean(found.excerpt[1])) if found.excerpt else None,
         evidence=[EvidenceRow(label=row.label, a=_clean(row.a), b=_clean(row.b)) for row in found.evidence],
     )
 
@@ -193,9 +211,9 @@ def first_difference_row(rows: Sequence[Row]) -> int | None:
     return next((number for number, row in enumerate(rows) if row.relation not in SAME), None)
 
 
-def row_window(compared: Compared, start: int, *, only_differences: bool = False, size: int = WINDOW) -> RowWindow:
+def row_window(compared: Aligned, start: int, *, only_differences: bool = False, size: int = WINDOW) -> RowWindow:
     """Return aligned rows from number `start` on; with `only_differences`, equal ones are left out."""
-    rows = compared.found.rows
+    rows = compared.rows
     numbers = [n for n, row in enumerate(rows) if not only_differences or row.relation not in SAME]
     first = next((place for place, number in enumerate(numbers) if number >= start), len(numbers))
     chosen = numbers[first : first + size]

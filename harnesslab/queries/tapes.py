@@ -67,9 +67,9 @@ class StoredTape:
         chunk = self._chunk_of_event(index)
         return chunk.events[index - chunk.first_event]
 
-    def messages(self, index: int) -> list[JSON]:
-        """Return the messages of the model call at an event position."""
-        return [self.payload(position) for position in self.message_positions(index)]
+    def messages(self, index: int, start: int = 0) -> list[JSON]:
+        """Return the messages, from the `start`-th on, of the model call at an event position."""
+        return [self.payload(position) for position in self.message_positions(index)[start:]]
 
     def message_positions(self, index: int) -> list[int]:
         """Return the payload positions of a model call's messages."""
