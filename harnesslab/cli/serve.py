@@ -1,0 +1,138 @@
+"""`harnesslab serve`: the web server, the workers and the sweeper under one supervisor."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import IO
+
+import click
+from django.conf import settings
+from django.db import connections
+
+from harnesslab.actions.first_admin import FirstAdmin, ensure_first_admin
+from harnesslab.cli.preparation import collect_static, empty_broker, migrate
+from harnesslab.cli.supervisor import Program, Supervisor
+from harnesslab.core.errors import Conflict
+from harnesslab.queries.projects import home as projects_home
+
+PORT = 8765
+TRIED_PORTS = 50
+_printing = threading.Lock()
+
+
+@click.command("serve")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=int, help=f"Port; without it {PORT}, or the next one that is free.")
+@click.option("--workers", type=click.IntRange(0, 64), default=1, show_default=True, help="Processes that do jobs.")
+@click.option("--demo", is_flag=True, help="Load the demonstration data where there is no project yet.")
+def serve(host: str, port: int | None, workers: int, *, demo: bool) -> None:
+    """Start the web server and the workers; Ctrl-C stops all of it."""
+    config = settings.CONFIG
+    lock = _lock(config.home)
+    listener = _listen(host, port)
+    address = _address(listener, host)
+    if migrate():
+        say("serve", "the tables are up to date")
+    if collect_static():
+        say("serve", "static files collected")
+    if demo:
+        _load_demonstration()
+    admin = ensure_first_admin(config.home)
+    empty_broker(config)
+    connections.close_all()
+    supervisor = Supervisor(_programs(listener, workers), _environ(config.home), say)
+    supervisor.run(lambda: _answers(address), lambda: _tell_ready(address, admin, config.home))
+    listener.close()
+    lock.close()
+    say("serve", "stopped")
+
+
+def say(name: str, line: str) -> None:
+    """Print a line of a process under its name."""
+    with _printing:
+        click.echo(f"{name:10} | {line}")
+        sys.stdout.flush()
+
+
+def _programs(listener: socket.socket, workers: int) -> list[Program]:
+    python = sys.executable
+    # one process with threads: SQLite has one writer anyway; the socket is ours, so a restart refuses no one
+    web = [python, "-m", "gunicorn", "harnesslab.wsgi:application", "--bind", f"fd://{listener.fileno()}"]
+    web += ["--worker-class", "gthread", "--workers", "1", "--threads", "8", "--timeout", "120"]
+    web += ["--graceful-timeout", "2", "--no-control-socket"]
+    worker = [python, "-m", "celery", "--app", "workers.app", "worker", "--queues", "cpu", "--pool", "solo"]
+    worker += ["--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "WARNING"]
+    programs = [Program("web", web, (listener.fileno(),)), Program("sweeper", [python, "-m", "workers.sweeper"])]
+    return programs + [
+        Program(f"worker {n}", [*worker, "--hostname", f"cpu{n}@%h"]) for n in range(1, workers + 1)
+    ]
+
+
+def _environ(home: Path) -> dict[str, str]:
+    root = str(Path(__file__).resolve().parents[2])
+    paths = [root, os.environ.get("PYTHONPATH", "")]
+    return {
+        **os.environ,
+        "HARNESSLAB_HOME": str(home),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONPATH": os.pathsep.join(path for path in paths if path),
+    }
+
+
+def _lock(home: Path) -> IO[str]:
+    """Hold the home folder; raises `Conflict` where another server holds it."""
+    handle = (home / "serve.lock").open("w")
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise Conflict("a server already runs on this folder", where=str(home), hint="stop it first") from None
+    return handle
+
+
+def _listen(host: str, port: int | None) -> socket.socket:
+    """Listen on the port, or on the first free one from the default."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    tried = [port] if port is not None else range(PORT, PORT + TRIED_PORTS)
+    for number in tried:
+        try:
+            return socket.create_server((host, number), family=family, backlog=256)
+        except OSError as error:
+            reason = error.strerror or str(error)
+    raise Conflict(f"can't listen: {reason}", where=f"{host}:{tried[0]}", hint="give another --port or --host")
+
+
+def _address(listener: socket.socket, host: str) -> str:
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
+    return f"http://{shown}:{listener.getsockname()[1]}/"
+
+
+def _answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{address}health", timeout=1) as answer:  # noqa: S310 - our own address
+            return bool(answer.status == 200)
+    except (OSError, urllib.error.URLError):
+        return False
+
+
+def _load_demonstration() -> None:
+    if projects_home().projects:
+        return
+    say("serve", "no project yet: loading the demonstration data")
+    subprocess.run([sys.executable, "-m", "harnesslab.cli.main", "demo"], check=True)
+
+
+def _tell_ready(address: str, admin: FirstAdmin, home: Path) -> None:
+    say("serve", f"data in {home}")
+    if admin.password:
+        say("serve", f"log in as {admin.name} with the password {admin.password}")
+    elif admin.name:
+        say("serve", f"log in as {admin.name} with the password that you chose")
+    say("serve", f"ready at {address}")
