@@ -51,7 +51,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "csp.middleware.CSPMiddleware",
-    "harnesslab.pages.middleware.DomainErrors",
+    "harnesslab.http_errors.DomainErrors",
 ]
 TEMPLATES = [
     {

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from django.db import transaction
 
 from harnesslab.actions.rollouts import store_recording
-from harnesslab.core.errors import HarnessLabError
+from harnesslab.core import seals
+from harnesslab.core.errors import HarnessLabError, InvalidValue
 from harnesslab.core.rollout import Recording
+from harnesslab.formats import bundle
 from harnesslab.formats.inputs import Report, Unit
 from harnesslab.formats.registry import recognise
 from harnesslab.store.models import Rollout, SourceFile
@@ -59,8 +61,14 @@ def _import(unit: Unit, project: str, progress: Progress | None) -> ImportResult
     source, ids = known, []
     stored = dict(known.rollouts.values_list("position", "pk")) if known is not None else {}
     for recording in importer.read(unit, report):
+        there = _same_bundle(recording)
+        if there is not None:
+            return ImportResult(unit.name, "duplicate", importer.NAME, [there], "this rollout is already here")
         source = source or _open_source(unit, digest, importer.NAME)
-        ids.append(stored.get(recording.source.position) or _store(recording, source, project).pk)
+        try:
+            ids.append(stored.get(recording.source.position) or _store(recording, source, project).pk)
+        except InvalidValue as error:
+            report.skip(f"rollout {recording.source.position}", error.sentence)
         if progress is not None:
             progress(len(ids))
     skipped = [(item.where, item.why) for item in report.skipped]
@@ -77,6 +85,18 @@ def _import(unit: Unit, project: str, progress: Progress | None) -> ImportResult
 
 def _store(recording: Recording, source: SourceFile, project: str) -> Rollout:
     return store_recording(replace(recording, project=project) if project else recording, source)
+
+
+def _same_bundle(recording: Recording) -> int | None:
+    """Return the rollout that a bundle was exported from, if this instance has it: same manifest, same last seal."""
+    if recording.source.format != bundle.NAME:
+        return None
+    head = seals.seals(recording.trace)[-1]
+    return (
+        Rollout.objects.filter(manifest_id=recording.manifest.digest, head=head, trial=recording.trial)
+        .values_list("pk", flat=True)
+        .first()
+    )
 
 
 def _open_source(unit: Unit, digest: str, name: str) -> SourceFile:

@@ -6,10 +6,10 @@ import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from django.conf import settings
-from django.core.files.uploadedfile import UploadedFile
+from django.core.files.uploadedfile import UploadedFile as AnyUpload
 
 from harnesslab.accounts.models import User
 from harnesslab.actions.imports import import_units
@@ -18,11 +18,12 @@ from harnesslab.core.errors import InvalidValue
 from harnesslab.formats.discovery import expand
 from harnesslab.formats.inputs import InputFile, Unit
 
+Upload: TypeAlias = "AnyUpload[bytes]"
 INLINE_BYTES = 20 * 2**20
 """Files larger than this are imported by a job."""
 
 
-def receive(files: Iterable[UploadedFile], project: str, user: User) -> list[dict[str, Any]]:
+def receive(files: Iterable[Upload], project: str, user: User) -> list[dict[str, Any]]:
     """Import or spool uploads; returns one result a file, in order. Raises `InvalidValue` where there is none."""
     results: list[dict[str, Any]] = []
     for file in files:
@@ -38,7 +39,7 @@ def receive(files: Iterable[UploadedFile], project: str, user: User) -> list[dic
     return results
 
 
-def _spool(file: UploadedFile, name: str, project: str, user: User) -> dict[str, Any]:
+def _spool(file: Upload, name: str, project: str, user: User) -> dict[str, Any]:
     folder = Path(settings.CONFIG.home) / "spool" / secrets.token_hex(8)
     folder.mkdir(parents=True)
     place = folder / (name or "upload")

@@ -7,7 +7,7 @@ import click
 
 def register(group: click.Group) -> None:
     """Add all commands; called once Django is set up, since they import its models."""
-    from harnesslab.cli import imports, serve
+    from harnesslab.cli import bundles, comparisons, imports, serve
 
-    for command in (imports.import_files, serve.serve):
+    for command in (imports.import_files, comparisons.compare, bundles.export, bundles.verify, serve.serve):
         group.add_command(command)

@@ -4,38 +4,59 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 
 from harnesslab.actions.imports import ImportResult, import_unit
-from harnesslab.formats.inputs import InputFile, Unit
+from harnesslab.core.errors import HarnessLabError
+from harnesslab.formats.discovery import discover, expand
+from harnesslab.formats.inputs import Report, Unit
 
 
 @click.command("import")
 @click.argument("paths", nargs=-1, required=True)
 @click.option("--project", default="", help="Project to import into, instead of the one the format names.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a file.")
-def import_files(paths: tuple[str, ...], project: str, *, as_json: bool) -> None:
-    """Import trace files, folders and globs."""
-    units = [Unit(Path(p).name, {Path(p).name: InputFile.of_path(Path(p))}) for p in paths]
-    results = []
-    with click.progressbar(units, label="importing", file=None, hidden=as_json) as bar:
+@click.pass_context
+def import_files(context: click.Context, paths: tuple[str, ...], project: str, *, as_json: bool) -> None:
+    """Import trace files, folders and globs; a refused file never stops the rest."""
+    report = Report()
+    units = list(discover(paths, report))
+    results: list[ImportResult] = []
+    with click.progressbar(units, label="importing", hidden=as_json, item_show_func=_name) as bar:
         for unit in bar:
-            result = import_unit(unit, project=project)
-            results.append(result)
-            if as_json:
-                click.echo(json.dumps(asdict(result)))
+            for result in _imported(unit, project):
+                results.append(result)
+                if as_json:
+                    click.echo(json.dumps(asdict(result)))
     if not as_json:
-        _table(results)
+        _print_table(results, report)
+    if results and all(result.status == "refused" for result in results):
+        context.exit(1)
 
 
-def _table(results: list[ImportResult]) -> None:
+def _imported(unit: Unit, project: str) -> Iterator[ImportResult]:
+    try:
+        for inner in expand(unit):
+            yield import_unit(inner, project=project)
+    except HarnessLabError as error:
+        yield ImportResult(unit.name, "refused", reason=error.sentence)
+
+
+def _name(unit: Unit | None) -> str:
+    return unit.name[:40] if unit is not None else ""
+
+
+def _print_table(results: list[ImportResult], report: Report) -> None:
     for result in results:
-        count = f"{len(result.rollouts)} rollouts" if len(result.rollouts) != 1 else "1 rollout"
-        click.echo(f"{result.status:10} {result.format:18} {count:>13}  {result.file}")
+        line = f"{result.status:10} {result.format:18} {len(result.rollouts):>6} rollouts  {result.file}"
+        click.echo(line.encode("utf-8", "replace").decode())
         if result.reason and result.status != "duplicate":
-            click.echo(f"{'':10} {result.reason}")
+            click.echo(f"{'':10} {result.reason}".encode("utf-8", "replace").decode())
+    for item in report.skipped:
+        click.echo(f"{'left out':10} {item.where}: {item.why}")
     totals = Counter(result.status for result in results)
-    click.echo(", ".join(f"{count} {status}" for status, count in sorted(totals.items())))
+    rollouts = sum(len(result.rollouts) for result in results)
+    click.echo(f"{rollouts} rollouts; " + ", ".join(f"{count} {status}" for status, count in sorted(totals.items())))

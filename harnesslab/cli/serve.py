@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import socket
@@ -56,10 +57,9 @@ def serve(host: str, port: int | None, workers: int, *, demo: bool) -> None:
 
 
 def say(name: str, line: str) -> None:
-    """Print a line of a process under its name."""
-    with _printing:
+    """Print a line of a process under its name; a reader that went away must not stop the server."""
+    with _printing, contextlib.suppress(BrokenPipeError):
         click.echo(f"{name:10} | {line}")
-        sys.stdout.flush()
 
 
 def _programs(listener: socket.socket, workers: int) -> list[Program]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import subprocess
@@ -21,6 +22,8 @@ STEADY_S = 30.0
 STOP_S = 4.0
 """How long children may take to end before they are killed."""
 TICK_S = 0.1
+ASK_S = 0.3
+"""How often it asks whether all is ready."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +95,15 @@ class Supervisor:
         """Start all, call `when_ready` once `ready` says so, restart what dies, and end all of it when stopped."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self.stop)
-        told = False
+        ask_at = 0.0
         try:
-            while not self._stopping.is_set():
+            while not self._stopping.wait(TICK_S):
                 self._tick()
-                if not told and ready():
-                    when_ready()
-                    told = True
-                self._stopping.wait(TICK_S)
+                if time.monotonic() >= ask_at:
+                    ask_at = time.monotonic() + ASK_S
+                    if ready():
+                        when_ready()
+                        ask_at = math.inf
         finally:
             self._end_all()
 

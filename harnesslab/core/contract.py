@@ -58,6 +58,19 @@ class Contract:
         keys = tuple(scrub.BY_KEY) if rules is None else rules
         return cls(chosen, tuple(rule.key for rule in scrub.rules(keys)), scope)
 
+    @classmethod
+    def parse(cls, level: str = "", rules: str = "", only: str = "") -> Contract:
+        """Read a contract as URLs and commands write it; raises `InvalidValue`.
+
+        `rules` is `none` or names with commas, every rule by default; `only` is empty or `tool-calls`, which
+        compares parsed values unless another level is named.
+        """
+        if only not in ("", Scope.TOOL_CALLS.value):
+            raise InvalidValue(f"can't compare only {only!r}", where="only", hint=Scope.TOOL_CALLS.value)
+        chosen = None if not rules else () if rules == "none" else tuple(rules.split(","))
+        default = Level.JSON if only else Level.TEXT
+        return cls.of(level or default.value, chosen, Scope(only) if only else Scope.ALL)
+
     @property
     def key(self) -> str:
         """A stable name for this contract under this comparator, used to cache results."""

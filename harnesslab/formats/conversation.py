@@ -40,7 +40,7 @@ def add_conversation(
     `call_details` adds fields to the model call of an assistant message, `result_details` to the tool call that
     a tool message answers.
     """
-    step = first_step
+    step, answered = first_step, set[int]()
     for position, message in enumerate(messages):
         seen = view(message)
         origin = f"message {position}"
@@ -54,8 +54,10 @@ def add_conversation(
                 settings=dict(settings or {}),
                 **{**model_output(seen), "origin": origin, **call_details(position, message)},
             )
-            _add_tool_calls(builder, messages, position, seen, step, agent, result_details)
+            answered |= _add_tool_calls(builder, messages, position, seen, step, agent, result_details)
             step += 1
+        elif position not in answered and (seen.answers or seen.role in ("tool", "function")):
+            builder.add(_orphan(seen, max(step - 1, first_step), agent, origin, result_details(position, message)))
         elif seen.role in ("user", "human") and not seen.answers:
             content = message.get("content") if isinstance(message, Mapping) else message
             builder.add(UserTurn(step=step, agent=agent, content=content, simulated=simulated_user, origin=origin))
@@ -75,16 +77,26 @@ def _add_tool_calls(
     step: int,
     agent: str,
     details: Details,
-) -> None:
+) -> set[int]:
+    """Append the tool calls of one assistant message and return the positions of the answers they took."""
     answers = _answers(messages, position)
+    taken: set[int] = set()
     for emitted, request in enumerate(seen.tool_calls):
         found = _take(answers, request)
         if found is None:
             builder.add(_tool_call(request, step, agent, emitted, has_result=False, origin=f"message {position}"))
             continue
         where, answer = found
+        taken.add(where)
         fields = {"result": view(answer).text, "origin": f"message {where}", **details(where, answer)}
         builder.add(_tool_call(request, step, agent, emitted, **fields))
+    return taken
+
+
+def _orphan(seen: MessageView, step: int, agent: str, origin: str, details: Mapping[str, Any]) -> ToolCall:
+    """Make the tool call of a result whose request the transcript does not hold."""
+    fields = {"result": seen.text, "origin": origin, **details}
+    return ToolCall(name=seen.name or "unnamed", id=seen.answers, step=step, agent=agent, **fields)
 
 
 def _tool_call(request: ToolRequest, step: int, agent: str, emitted: int, **fields: Any) -> ToolCall:
@@ -102,14 +114,23 @@ def _tool_call(request: ToolRequest, step: int, agent: str, emitted: int, **fiel
 
 def _answers(messages: Sequence[JSON], position: int) -> list[tuple[int, JSON]]:
     """Return the tool messages between an assistant message and the next one."""
-    found = []
+    found: list[tuple[int, JSON]] = []
     for index in range(position + 1, len(messages)):
         seen = view(messages[index])
         if seen.role in ("assistant", "model"):
             break
         if seen.answers or seen.role in ("tool", "function"):
-            found.append((index, messages[index]))
+            found.extend((index, part) for part in answer_parts(messages[index]))
     return found
+
+
+def answer_parts(message: JSON) -> list[JSON]:
+    """Return a message that answers several tool calls as one message for each; any other is itself."""
+    content = message.get("content") if isinstance(message, Mapping) else None
+    if not isinstance(message, Mapping) or not isinstance(content, list):
+        return [message]
+    results = [part for part in content if isinstance(part, Mapping) and part.get("type") == "tool_result"]
+    return [{**message, "content": [part]} for part in results] or [message]
 
 
 def _take(answers: list[tuple[int, JSON]], request: ToolRequest) -> tuple[int, JSON] | None:

@@ -71,7 +71,7 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
     for number, line in json_lines(unit.only.read(), report):
         if "rollout" in line:
             if header is not None:
-                yield _recording(header, draft, Source(unit.name, digest, NAME, position), report)
+                yield _recorded(header, draft, Source(unit.name, digest, NAME, position), report)
                 position += 1
             header, draft = _header(line["rollout"], f"line {number}"), _Draft()
         elif header is None:
@@ -79,7 +79,7 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
         else:
             draft.add(line, f"line {number}", report)
     if header is not None:
-        yield _recording(header, draft, Source(unit.name, digest, NAME, position), report)
+        yield _recorded(header, draft, Source(unit.name, digest, NAME, position), report)
 
 
 class _Draft:
@@ -144,7 +144,7 @@ def _header(raw: JSON, where: str) -> Header:
     return header
 
 
-def _recording(header: Header, draft: _Draft, source: Source, report: Report) -> Recording:
+def _recorded(header: Header, draft: _Draft, source: Source, report: Report) -> Recording:
     if header.manifest is not None:
         manifest = Manifest.from_json(header.manifest)
     else:
@@ -158,9 +158,14 @@ def _recording(header: Header, draft: _Draft, source: Source, report: Report) ->
     if draft.ended is None and outcome is Outcome.UNKNOWN:
         outcome = Outcome.INTERRUPTED
         report.skip(f"rollout {source.position}", "no closing event and no outcome: kept as interrupted")
+    return recording(header, manifest, _closed(draft, manifest, outcome), outcome, source)
+
+
+def recording(header: Header, manifest: Manifest, trace: Trace, outcome: Outcome, source: Source) -> Recording:
+    """Make the recording that a header and a trace describe."""
     return Recording(
         manifest=manifest,
-        trace=_closed(draft, manifest, outcome),
+        trace=trace,
         outcome=outcome,
         case=header.case,
         source=source,

@@ -8,7 +8,25 @@ from typing import Protocol
 
 from harnesslab.core.errors import FormatRefused
 from harnesslab.core.rollout import Recording
-from harnesslab.formats import native, tau_bench
+from harnesslab.formats import (
+    atif,
+    bundle,
+    chat_log,
+    claude_code,
+    codex,
+    coding_sessions,
+    harbor,
+    harbor_viewer,
+    harness_training,
+    inspect,
+    mini_swe_agent,
+    native,
+    openhands,
+    responses_log,
+    swe_agent,
+    tau_bench,
+    unsupported,
+)
 from harnesslab.formats.inputs import Report, Unit
 from harnesslab.formats.sniff import Shape, shape_of
 
@@ -31,7 +49,24 @@ class Importer(Protocol):
         """Yield the unit's recordings."""
 
 
-IMPORTERS: tuple[Importer, ...] = (native, tau_bench)
+IMPORTERS: tuple[Importer, ...] = (
+    bundle,
+    native,
+    harness_training,
+    inspect,
+    atif,
+    harbor,
+    harbor_viewer,
+    tau_bench,
+    swe_agent,
+    mini_swe_agent,
+    claude_code,
+    codex,
+    coding_sessions,
+    openhands,
+    responses_log,
+    chat_log,
+)
 """In order of asking: the most specific shapes first."""
 
 
@@ -49,8 +84,15 @@ def recognise(unit: Unit) -> Recognised:
     for importer in IMPORTERS:
         if importer.recognises(shape):
             return Recognised(unit, importer)
+    if refusal := unsupported.refusal(shape):
+        raise refusal
     raise FormatRefused(
         f"no known trace format: {shape.describe()}",
         where=unit.name,
         hint="docs/formats.md lists what can be imported",
     )
+
+
+def supported() -> list[str]:
+    """Return the names of all formats that can be imported, sorted."""
+    return sorted(importer.NAME for importer in IMPORTERS)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from harnesslab.core.canonical import JSON, parse
-from harnesslab.core.errors import FormatRefused
+from harnesslab.core.errors import FormatRefused, LimitExceeded
 from harnesslab.formats.inputs import MAX_DOCUMENT, Unit, json_document
 
 HEAD_LINES = 50
@@ -82,15 +83,46 @@ def shape_of(unit: Unit) -> Shape:
 
 def _json_shape(unit: Unit, data: bytes) -> Shape:
     head = _head(data)
-    several = sum(line is not None for line in head) > 1 or (len(head) > 1 and isinstance(head[0], Mapping))
+    several = sum(isinstance(line, Mapping) for line in head) > 1 or (len(head) > 1 and isinstance(head[0], Mapping))
     if several:
         return Shape(unit, "lines", head=[line for line in head if line is not None])
     try:
         return Shape(unit, "json", document=json_document(data, unit.name))
-    except FormatRefused:
+    except FormatRefused as refusal:
         if head and head[0] is not None and len(data) > MAX_DOCUMENT:
             return Shape(unit, "lines", head=[head[0]])
-        raise
+        if isinstance(refusal, LimitExceeded):
+            raise
+        raise _explained(refusal, data) from refusal
+
+
+def _explained(refusal: FormatRefused, data: bytes) -> FormatRefused:
+    """Say of a broken JSON document whether it is cut off, several documents in a row, or wrong at some place."""
+    text = data.decode("utf-8", "replace").removeprefix("\ufeff")
+    try:
+        _, end = json.JSONDecoder().raw_decode(text.lstrip())
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        if not text[error.pos :].strip() or error.msg.startswith("Unterminated string"):
+            return FormatRefused(
+                f"not valid JSON: the file ends inside a value ({place})",
+                where=refusal.where,
+                hint="it looks cut off; copy or export it again",
+            )
+        return FormatRefused(
+            f"not valid JSON: {error.msg} at {place}",
+            where=refusal.where,
+            hint="correct that place, or export it again",
+        )
+    except RecursionError:
+        return refusal
+    if text.lstrip()[end:].lstrip(" \t\r\n,")[:1] in ("{", "["):
+        return FormatRefused(
+            "several JSON documents one after another, which is neither one document nor JSON lines",
+            where=refusal.where,
+            hint="split it, or write one document a line",
+        )
+    return refusal
 
 
 def _head(data: bytes) -> list[JSON]:
@@ -100,12 +132,13 @@ def _head(data: bytes) -> list[JSON]:
     while start < len(data) and len(found) < HEAD_LINES:
         end = data.find(b"\n", start)
         end = len(data) if end < 0 else end
-        line = data[start:end].strip().removeprefix(b"\xef\xbb\xbf")
+        line = data[start:end].removeprefix(b"\xef\xbb\xbf")
         start = end + 1
-        if not line:
+        if not line.strip():
             continue
+        indented = line[:1] in (b" ", b"\t")  # a part of a document over several lines, whatever it reads as
         try:
-            found.append(parse(line) if len(line) <= MAX_DOCUMENT else None)
+            found.append(None if indented or len(line) > MAX_DOCUMENT else parse(line))
         except ValueError:
             found.append(None)
     return found

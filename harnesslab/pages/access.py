@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec, TypeAlias, cast
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -12,7 +12,7 @@ from django.shortcuts import render
 from harnesslab.accounts.models import RANK, User
 
 P = ParamSpec("P")
-View = Callable[Concatenate[HttpRequest, P], HttpResponse]
+View: TypeAlias = Callable[Concatenate[HttpRequest, P], HttpResponse]
 
 
 def role_of(request: HttpRequest) -> str:
@@ -35,7 +35,7 @@ def needs(role: str) -> Callable[[View[P]], View[P]]:
                 return render(request, "forbidden.html", {"needed": role}, status=403)
             return view(request, *args, **kwargs)
 
-        return checked
+        return cast(View[P], checked)
 
     return guard
 

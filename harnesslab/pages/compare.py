@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from harnesslab.actions.comparisons import override_cause, prepare
-from harnesslab.core.contract import Contract, Scope
+from harnesslab.core.contract import Contract
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.evidence import Cause
 from harnesslab.core.manifest import Difference
@@ -33,13 +33,7 @@ from harnesslab.queries.rollouts import get_rollout, siblings
 
 def contract_of(request: HttpRequest) -> Contract:
     """Read the contract from the URL: level, rules (`none`, or names; all by default) and scope."""
-    rules = request.GET.get("rules", "")
-    chosen = None if not rules else () if rules == "none" else tuple(rules.split(","))
-    scope = request.GET.get("only", "")
-    if scope not in ("", Scope.TOOL_CALLS.value):
-        raise InvalidValue(f"can't compare only {scope!r}", where="only", hint="tool-calls")
-    level = request.GET.get("level", "") or ("json" if scope else "text")
-    return Contract.of(level, chosen, Scope.TOOL_CALLS if scope else Scope.ALL)
+    return Contract.parse(*(request.GET.get(name, "") for name in ("level", "rules", "only")))
 
 
 def compare(request: HttpRequest) -> HttpResponse:

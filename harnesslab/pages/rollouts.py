@@ -39,7 +39,7 @@ def rollouts(request: HttpRequest) -> HttpResponse:
         rows = "rollouts/_rows.html"
     if after and request.htmx:  # type: ignore[attr-defined]
         return render(request, rows, context)
-    context |= {"rows": rows, "facets": [*FACETS, *CHOICES], "views": views_of(request.user.pk)}
+    context |= {"rows": rows, "facets": [*FACETS, *CHOICES], "views": views_of(request.user.pk or 0)}
     return render(request, "rollouts/list.html", context)
 
 
@@ -144,4 +144,3 @@ def _number(request: HttpRequest, name: str) -> int:
     if not value.isdigit():
         raise InvalidValue(f"{value!r} is no number", where=name)
     return int(value)
-

@@ -27,6 +27,6 @@ def notes_of(rollout_id: int) -> list[NoteRow]:
     ]
 
 
-def views_of(user_id: int | None) -> list[tuple[str, str]]:
+def views_of(user_id: int) -> list[tuple[str, str]]:
     """Return (name, query) of a user's saved views."""
     return list(SavedView.objects.filter(user_id=user_id).order_by("name").values_list("name", "query"))

@@ -18,6 +18,11 @@ STATUS: dict[type[HarnessLabError], int] = {
 }
 
 
+def status_of(error: HarnessLabError) -> int:
+    """Return the HTTP status of a domain error."""
+    return next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
+
+
 class DomainErrors:
     """Answers expected errors; unexpected ones stay errors."""
 
@@ -31,7 +36,7 @@ class DomainErrors:
         """Answer a domain error."""
         if not isinstance(exception, HarnessLabError):
             return None
-        status = next((code for kind, code in STATUS.items() if isinstance(exception, kind)), 500)
+        status = status_of(exception)
         if request.path.startswith("/api/"):
             return JsonResponse({"error": exception.sentence}, status=status)
         return render(request, "error.html", {"error": exception, "status": status}, status=status)

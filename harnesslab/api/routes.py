@@ -1,0 +1,133 @@
+"""The routes of /api/v1/: the same read models as the pages, in the same query language."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import File, Form, NinjaAPI
+from ninja.files import UploadedFile
+
+from harnesslab.actions.comparisons import prepare
+from harnesslab.actions.instance_key import instance_signer
+from harnesslab.actions.jobs import cancel
+from harnesslab.actions.uploads import receive
+from harnesslab.api.permissions import require
+from harnesslab.core.contract import Contract
+from harnesslab.core.errors import HarnessLabError
+from harnesslab.http_errors import status_of
+from harnesslab.queries.bundles import bundle_of
+from harnesslab.queries.comparisons import ComparisonResult, compared, result
+from harnesslab.queries.events import EventDetail, EventWindow, event_detail, event_window
+from harnesslab.queries.filters import RolloutFilter
+from harnesslab.queries.jobs import JobRow, job_row
+from harnesslab.queries.manifests import find_manifest, manifest_bytes
+from harnesslab.queries.projects import Home, home
+from harnesslab.queries.requests import RequestDetail, RequestPage, request_detail, request_page
+from harnesslab.queries.rollouts import (
+    GroupPage,
+    RolloutPage,
+    RolloutRow,
+    get_rollout,
+    group_page,
+    rollout_page,
+    row_of,
+)
+from harnesslab.queries.tapes import StoredTape
+
+api = NinjaAPI(title="HarnessLab", version="1", urls_namespace="api", docs_url=None)
+
+
+@api.exception_handler(HarnessLabError)
+def domain_error(request: HttpRequest, error: HarnessLabError) -> HttpResponse:
+    """Answer an expected error with its sentence."""
+    return api.create_response(request, {"error": error.sentence}, status=status_of(error))
+
+
+@api.get("/projects", response=Home)
+def projects(request: HttpRequest) -> Home:
+    """All projects with counts and recent imports."""
+    return home()
+
+
+@api.get("/rollouts", response=RolloutPage | GroupPage)
+def rollouts(request: HttpRequest) -> RolloutPage | GroupPage:
+    """Rollouts under the same filters as the list page; `after` is the previous page's `next`."""
+    chosen = RolloutFilter.of(request.GET)
+    after = request.GET.get("after", "")
+    return group_page(chosen, after) if chosen.by == "case" else rollout_page(chosen, after)
+
+
+@api.get("/rollouts/{int:rollout_id}", response=RolloutRow)
+def rollout(request: HttpRequest, rollout_id: int) -> RolloutRow:
+    """One rollout."""
+    return row_of(get_rollout(rollout_id))
+
+
+@api.get("/rollouts/{int:rollout_id}/events", response=EventWindow)
+def events(request: HttpRequest, rollout_id: int, start: int = 0) -> EventWindow:
+    """A window of a rollout's events."""
+    return event_window(StoredTape(get_rollout(rollout_id)), start)
+
+
+@api.get("/rollouts/{int:rollout_id}/events/{int:index}", response=EventDetail)
+def event(request: HttpRequest, rollout_id: int, index: int) -> EventDetail:
+    """One event, its long payloads cut to previews."""
+    return event_detail(StoredTape(get_rollout(rollout_id)), index)
+
+
+@api.get("/rollouts/{int:rollout_id}/bundle")
+def bundle(request: HttpRequest, rollout_id: int) -> HttpResponse:
+    """One rollout as a bundle."""
+    return HttpResponse(bundle_of(rollout_id, instance_signer()), content_type="application/zip")
+
+
+@api.get("/manifests/{digest}")
+def manifest(request: HttpRequest, digest: str) -> HttpResponse:
+    """A manifest's canonical bytes."""
+    return HttpResponse(manifest_bytes(find_manifest(digest)), content_type="application/json")
+
+
+@api.get("/comparisons", response=ComparisonResult)
+def comparisons(
+    request: HttpRequest, a: int, b: int, level: str = "", rules: str = "", only: str = ""
+) -> ComparisonResult:
+    """Two rollouts compared; `rules` is `none` or names, all by default; `only=tool-calls` narrows it."""
+    contract = Contract.parse(level, rules, only)
+    get_rollout(a), get_rollout(b)
+    prepare(a, contract)
+    prepare(b, contract)
+    return result(str(a), str(b), compared(a, b, contract).found)
+
+
+@api.get("/requests", response=RequestPage)
+def requests(request: HttpRequest, offset: int = 0, *, unstable: bool = False) -> RequestPage:
+    """Requests that were sent more than once."""
+    return request_page(max(0, offset), unstable_only=unstable)
+
+
+@api.get("/requests/{digest}", response=RequestDetail)
+def request_answers(request: HttpRequest, digest: str) -> RequestDetail:
+    """One request with its distinct answers."""
+    return request_detail(digest)
+
+
+@api.post("/imports", response={200: dict[str, Any]})
+def imports(request: HttpRequest, files: File[list[UploadedFile]], project: Form[str] = "") -> dict[str, Any]:
+    """Import files sent as multipart `files`; large ones answer with a job."""
+    user = require(request, "operator")
+    return {"results": receive(files, project, user)}
+
+
+@api.get("/jobs/{int:job_id}", response=JobRow)
+def job(request: HttpRequest, job_id: int) -> JobRow:
+    """One job."""
+    return job_row(job_id)
+
+
+@api.post("/jobs/{int:job_id}/cancel", response=JobRow)
+def job_cancel(request: HttpRequest, job_id: int) -> JobRow:
+    """Ask a job to stop."""
+    require(request, "operator")
+    cancel(job_id)
+    return job_row(job_id)

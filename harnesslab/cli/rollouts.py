@@ -1,0 +1,59 @@
+"""What a rollout argument is: an id of the store, or a trace file, with `#n` where it holds several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from harnesslab.core.errors import InvalidValue, NotFound
+from harnesslab.core.rollout import Recording
+from harnesslab.core.tape import MemoryTape, Tape
+from harnesslab.formats.discovery import discover
+from harnesslab.formats.inputs import Report
+from harnesslab.formats.registry import recognise
+from harnesslab.queries.rollouts import get_rollout
+from harnesslab.queries.tapes import StoredTape
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A rollout argument with the tape it means."""
+
+    name: str
+    tape: Tape
+
+
+def named_rollout(argument: str) -> Named:
+    """Return the rollout that an argument means; raises `NotFound` or `FormatRefused`."""
+    if argument.isdigit() and not Path(argument).exists():
+        rollout = get_rollout(int(argument))
+        return Named(argument, _whole(StoredTape(rollout)))
+    path, position = _split(argument)
+    recording = _recording(path, position)
+    return Named(argument, MemoryTape(recording.trace, recording.manifest, recording.outcome.value))
+
+
+def _whole(tape: StoredTape) -> Tape:
+    """Read a stored trace once: a command compares at several contracts whose paths may not be kept."""
+    return MemoryTape(tape.trace(), tape.manifest, tape.outcome)
+
+
+def _split(argument: str) -> tuple[str, int]:
+    path, mark, number = argument.rpartition("#")
+    if mark and number.isdigit() and not Path(argument).exists():
+        return path, int(number)
+    return argument, 0
+
+
+def _recording(path: str, position: int) -> Recording:
+    if not Path(path).exists():
+        raise NotFound("no such rollout or file", where=path, hint="give an id, or FILE or FILE#n")
+    units = list(discover([path]))
+    if len(units) != 1:
+        raise InvalidValue(f"{len(units)} trace files are there", where=path, hint="name one of them")
+    found = recognise(units[0])
+    recording = next(islice(found.importer.read(units[0], Report()), position, None), None)
+    if recording is None:
+        raise NotFound(f"the file has no rollout #{position}", where=path, hint="#0 is the first")
+    return recording

@@ -1,0 +1,116 @@
+"""ATIF trajectories alone, v1.0 to v1.8: what an agent did, without its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from harnesslab.core.canonical import JSON, digest
+from harnesslab.core.events import RolloutStarted
+from harnesslab.core.manifest import Manifest
+from harnesslab.core.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.trace import TraceBuilder
+from harnesslab.formats.atif_events import TrajectoryReader
+from harnesslab.formats.inputs import Report, Unit
+from harnesslab.formats.sniff import Shape
+from harnesslab.formats.values import case_of, instant, items, mapping, number, objects, only, stated, text
+
+NAME = "atif"
+MISSING = "model: ATIF keeps the conversation, not the requests as sent; no sampling settings or seed"
+_FACTS = (
+    "session_id",
+    "trajectory_id",
+    "schema_version",
+    "notes",
+    "final_metrics",
+    "continued_trajectory_ref",
+    "extra",
+)
+
+
+def recognises(shape: Shape) -> bool:
+    """An object with ATIF's schema version, or with an agent and steps that have a source."""
+    return is_trajectory(shape.object)
+
+
+def is_trajectory(document: Mapping[str, JSON]) -> bool:
+    """Say whether a document is an ATIF trajectory."""
+    if text(document.get("schema_version")).startswith("ATIF"):
+        return True
+    steps = objects(document.get("steps"))
+    return bool(steps) and isinstance(document.get("agent"), Mapping) and {"step_id", "source"} <= steps[0].keys()
+
+
+def read(unit: Unit, report: Report) -> Iterator[Recording]:
+    """Yield the file's one trajectory."""
+    document = mapping(unit.only.json())
+    source = Source(unit.name, unit.digest(), NAME)
+    yield only(unit.name, lambda: _recording(document, source, report))
+
+
+def first_instant(document: Mapping[str, JSON]) -> JSON:
+    """Return the first time that a step states."""
+    return next((step["timestamp"] for step in objects(document.get("steps")) if step.get("timestamp")), None)
+
+
+def instruction(document: Mapping[str, JSON]) -> JSON:
+    """Return what the user said first."""
+    steps = objects(document.get("steps"))
+    return next((step.get("message") for step in steps if step.get("source") == "user"), None)
+
+
+def agent_conditions(document: Mapping[str, JSON], model: str) -> dict[str, JSON]:
+    """Return the manifest values that a trajectory's agent states."""
+    agent = mapping(document.get("agent"))
+    extra, tools = mapping(agent.get("extra")), items(agent.get("tool_definitions"))
+    return {
+        "harness.name": text(agent.get("name")) or None,
+        "harness.revision": text(agent.get("version")) or None,
+        "model.name": model or None,
+        "sampling.temperature": number(extra.get("temperature")),
+        "sampling.max_tokens": extra.get("max_tokens") if number(extra.get("max_tokens")) is not None else None,
+        "tools.schemas": digest(tools) if tools else None,
+    }
+
+
+def facts_of(document: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return what a trajectory states as a whole."""
+    found: dict[str, JSON] = {key: document.get(key) for key in _FACTS}
+    found["agent"] = {key: value for key, value in mapping(document.get("agent")).items() if key != "tool_definitions"}
+    return stated(found)
+
+
+def _recording(document: Mapping[str, JSON], source: Source, report: Report) -> Recording:
+    began = instant(first_instant(document))
+    builder = TraceBuilder()
+    reader = TrajectoryReader(builder, began)
+    reader.read(document)
+    for name in reader.missing:
+        report.skip(name, "a sub-agent's trajectory that the file refers to and doesn't hold")
+    agent = mapping(document.get("agent"))
+    model = reader.model or text(agent.get("model_name"))
+    case, case_digest = case_of(instruction(document))
+    manifest = Manifest.of(
+        {**agent_conditions(document, model), "panel.case": case, "panel.case_digest": case_digest},
+        unknown="not recorded by ATIF trajectories",
+        reasons={
+            "seeds.seed": "ATIF has no field for a seed",
+            "evaluator.name": "the verdict is in the trial's result",
+        },
+    )
+    builder.events.insert(0, RolloutStarted(manifest=manifest.digest))
+    times = [time for step in objects(document.get("steps")) if (time := instant(step.get("timestamp")))]
+    return Recording(
+        manifest=manifest,
+        trace=builder.close(Outcome.UNKNOWN),
+        outcome=Outcome.UNKNOWN,
+        case=case,
+        source=source,
+        harness=text(agent.get("name")),
+        revision=text(agent.get("version")),
+        model=model,
+        grade=Grade.VIEW_ONLY,
+        missing=MISSING,
+        started_at=began,
+        ended_at=max(times) if times else None,
+        facts={"trajectory": facts_of(document)},
+    )

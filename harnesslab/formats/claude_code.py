@@ -1,0 +1,139 @@
+"""Claude Code sessions: JSONL as written by the agent, or one document with the same lines.
+
+One session is one rollout. The lines of one reply share a message id and are one model call, whose usage counts
+once. Sidechains are sub-agents; what the harness adds, such as compaction, hooks and reminders, is its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from harnesslab.core.canonical import JSON
+from harnesslab.core.errors import FormatRefused
+from harnesslab.core.manifest import Manifest
+from harnesslab.core.rollout import Grade, Outcome, Recording, Source
+from harnesslab.formats.claude_session import Session
+from harnesslab.formats.fields import Line, instant, line_at, mapping, moment, most_used, rows_of, stem, text
+from harnesslab.formats.inputs import Report, Unit
+from harnesslab.formats.sniff import Shape
+
+NAME = "claude-code"
+_UNKNOWN = "not recorded by Claude Code sessions"
+_SPOKEN = ("user", "assistant")
+_MISSING = "model: the requests (system prompt, tool schemas, settings) are not recorded, only the conversation"
+
+
+def recognises(shape: Shape) -> bool:
+    """Lines of users and assistants with a message, in the envelope of a session."""
+    rows = [mapping(row) for row in (*shape.head, *shape.items[:50], *_lines_in(shape.object)[:50])]
+    spoken = [row for row in rows if row.get("type") in _SPOKEN and isinstance(row.get("message"), Mapping)]
+    if not spoken or any("parts" in mapping(row.get("message")) for row in spoken):
+        return False
+    return bool(_lines_in(shape.object)) or any({"sessionId", "uuid", "parentUuid"} & row.keys() for row in spoken)
+
+
+def _lines_in(document: Mapping[str, JSON]) -> list[JSON]:
+    lines = document.get("loglines")
+    return lines if isinstance(lines, list) else []
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where a session's lines are in the file."""
+
+    lines: list[tuple[int, int, int]] = field(default_factory=list)
+    kept: list[Line] = field(default_factory=list)
+    uuids: set[str] = field(default_factory=set)
+    summaries: list[JSON] = field(default_factory=list)
+
+
+def read(unit: Unit, report: Report) -> Iterator[Recording]:
+    """Yield the file's sessions in the order in which they begin."""
+    data = unit.only.read()
+    sessions = _sessions(unit, report)
+    if not any(place.lines or place.kept for place in sessions.values()):
+        raise FormatRefused("no session line could be read", where=unit.name)
+    source_digest = unit.digest()
+    for position, (name, place) in enumerate(sessions.items()):
+        lines = [*place.kept, *(Line(n, start, end, line_at(data, start, end)) for n, start, end in place.lines)]
+        source = Source(unit.name, source_digest, NAME, position)
+        yield _recording(name or stem(unit), lines, place, source, report)
+
+
+def _sessions(unit: Unit, report: Report) -> dict[str, _Place]:
+    """Find which lines belong to which session, without keeping them; a summary goes where its leaf is."""
+    sessions: dict[str, _Place] = {}
+    summaries: list[tuple[int, Mapping[str, JSON]]] = []
+    current = ""
+    for line in rows_of(unit, report, "loglines"):
+        row = line.value
+        if row.get("type") == "summary":
+            summaries.append((line.number, row))
+            continue
+        if not isinstance(row.get("type"), str):
+            report.skip(f"line {line.number}", "no type")
+            continue
+        current = text(row.get("sessionId")) or current
+        place = sessions.setdefault(current, _Place())
+        if line.end:
+            place.lines.append((line.number, line.start, line.end))
+        else:
+            place.kept.append(line)
+        place.uuids.add(text(row.get("uuid")))
+    for number, row in summaries:
+        found = next((place for place in sessions.values() if text(row.get("leafUuid")) in place.uuids), None)
+        if found is None and len(sessions) == 1:
+            found = next(iter(sessions.values()))
+        if found is None:
+            report.skip(f"line {number}", "a summary of a session that is not in the file")
+        else:
+            found.summaries.append({key: row[key] for key in ("summary", "leafUuid") if key in row})
+    return sessions
+
+
+def _recording(name: str, lines: list[Line], place: _Place, source: Source, report: Report) -> Recording:
+    rows = [line.value for line in lines]
+    times = [at for row in rows if (at := moment(row.get("timestamp"))) is not None]
+    start = times[0] if times else None
+    models = [text(mapping(row.get("message")).get("model")) for row in rows if row.get("type") == "assistant"]
+    model = most_used(item for item in models if item != "<synthetic>")
+    versions, folders, branches = (_all(rows, key) for key in ("version", "cwd", "gitBranch"))
+    manifest = Manifest.of(
+        {
+            "harness.name": NAME,
+            "harness.revision": versions[0] if versions else None,
+            "model.name": model or None,
+            "environment.platform": folders[0] if folders else None,
+        },
+        unknown=_UNKNOWN,
+    )
+    session = Session(manifest.digest, start)
+    session.read(lines, report)
+    outcome = Outcome.INTERRUPTED if session.interrupted else Outcome.UNKNOWN
+    facts: dict[str, JSON] = {"session": name}
+    for key, values in (("versions", versions), ("folders", folders), ("branches", branches)):
+        if values:
+            facts[key] = values
+    if place.summaries:
+        facts["summaries"] = place.summaries
+    return Recording(
+        manifest=manifest,
+        trace=session.builder.close(outcome, error=session.interrupted or None),
+        outcome=outcome,
+        case=name,
+        source=source,
+        harness=NAME,
+        revision=versions[0] if versions else "",
+        model=model,
+        grade=Grade.VIEW_ONLY,
+        missing=_MISSING,
+        started_at=instant(start),
+        ended_at=instant(times[-1] if times else None),
+        facts=facts,
+    )
+
+
+def _all(rows: list[Mapping[str, JSON]], key: str) -> list[str]:
+    """Return the different values of an envelope field, in order."""
+    return list(dict.fromkeys(value for row in rows if (value := text(row.get(key)))))

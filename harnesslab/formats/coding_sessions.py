@@ -1,0 +1,169 @@
+"""Sessions of the pi and droid agents: a header line, then lines with messages and changes of settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from harnesslab.core import usage
+from harnesslab.core.canonical import JSON
+from harnesslab.core.errors import FormatRefused
+from harnesslab.core.events import Usage
+from harnesslab.core.manifest import Manifest
+from harnesslab.core.messages import text_of, view
+from harnesslab.core.rollout import Grade, Outcome, Recording, Source
+from harnesslab.formats.conversation import answer_parts
+from harnesslab.formats.fields import Line, elapsed, instant, items, mapping, moment, most_used, rows_of, stated, text
+from harnesslab.formats.inputs import Report, Unit
+from harnesslab.formats.session_events import SessionEvents
+from harnesslab.formats.sniff import Shape
+
+NAME = "coding-session"
+_UNKNOWN = "not recorded by the agent's session file"
+_AGENTS = {"session": "pi", "session_start": "droid"}
+"""The agent by the type of its header line."""
+_MISSING = "model: the requests (system prompt, tool schemas, settings) are not recorded, only the conversation"
+_STOPS = {"aborted": Outcome.INTERRUPTED, "error": Outcome.INFRA_ERROR}
+
+
+def recognises(shape: Shape) -> bool:
+    """A header of a session, and lines with messages of role and content."""
+    rows = [mapping(row) for row in shape.head]
+    spoken = [mapping(row.get("message")) for row in rows if row.get("type") == "message"]
+    headed = any(text(row.get("type")) in _AGENTS and "id" in row for row in rows[:3])
+    return headed and any({"role", "content"} <= message.keys() for message in spoken)
+
+
+def read(unit: Unit, report: Report) -> Iterator[Recording]:
+    """Yield the file's sessions, each from its header to the next, one in memory at a time."""
+    source_digest, position = unit.digest(), 0
+    lines: list[Line] = []
+    for line in rows_of(unit, report):
+        if text(line.value.get("type")) in _AGENTS and any(item.value.get("type") == "message" for item in lines):
+            yield _recording(lines, Source(unit.name, source_digest, NAME, position), report)
+            lines, position = [], position + 1
+        lines.append(line)
+    if not lines:
+        raise FormatRefused("no session line could be read", where=unit.name)
+    yield _recording(lines, Source(unit.name, source_digest, NAME, position), report)
+
+
+def _recording(lines: Sequence[Line], source: Source, report: Report) -> Recording:
+    header = next((line.value for line in lines if text(line.value.get("type")) in _AGENTS), {})
+    harness = _AGENTS.get(text(header.get("type")), "")
+    replies = [mapping(line.value.get("message")) for line in lines if line.value.get("type") == "message"]
+    model = most_used(text(reply.get("model")) for reply in replies) or text(header.get("modelId"))
+    times = [at for line in lines if (at := moment(line.value.get("timestamp"))) is not None]
+    start = min(times) if times else None
+    version = text(header.get("version"))
+    manifest = Manifest.of(
+        {
+            "harness.name": harness or None,
+            "harness.revision": version or None,
+            "model.name": model or None,
+            "model.provider": header.get("provider"),
+            "sampling.reasoning_effort": header.get("thinkingLevel"),
+            "environment.platform": header.get("cwd"),
+        },
+        unknown=_UNKNOWN,
+    )
+    events = SessionEvents(manifest)
+    for line in lines:
+        at = elapsed(moment(line.value.get("timestamp")), start)
+        _add(events, line.value, report, {"at": at, "origin": f"line {line.number}"})
+    outcome = _outcome(replies, events)
+    events.close()
+    return Recording(
+        manifest=manifest,
+        trace=events.builder.close(outcome),
+        outcome=outcome,
+        case=text(header.get("id")) or source.name,
+        source=source,
+        harness=harness,
+        revision=version,
+        model=model,
+        grade=Grade.VIEW_ONLY,
+        missing=_MISSING,
+        started_at=instant(start),
+        ended_at=instant(max(times) if times else None),
+        facts=dict(header),
+    )
+
+
+def _outcome(replies: Sequence[Mapping[str, JSON]], events: SessionEvents) -> Outcome:
+    """Return what the last message shows: how its reply stopped, or a call that has no result."""
+    stop = text(replies[-1].get("stopReason")) if replies else ""
+    return _STOPS.get(stop, Outcome.INTERRUPTED if events.waiting else Outcome.UNKNOWN)
+
+
+def _add(events: SessionEvents, row: Mapping[str, JSON], report: Report, fields: dict[str, Any]) -> None:
+    """Append what a line is."""
+    message = mapping(row.get("message"))
+    if text(row.get("type")) in _AGENTS:
+        return
+    if row.get("type") != "message":
+        events.note(text(row.get("type")) or "line", stated(row, "type", "timestamp", "id", "parentId"), **fields)
+    elif "content" not in message:
+        report.skip(str(fields["origin"]), "a message without content")
+    elif message.get("role") == "assistant":
+        _reply(events, message, fields)
+    elif message.get("role") == "toolResult":
+        shown = text_of(message.get("content"))
+        error = shown if message.get("isError") is True else None
+        extra = stated({"details": message.get("details")})
+        name = text(message.get("toolName"))
+        events.result(text(message.get("toolCallId")), name, result=shown, error=error, extra=extra, **fields)
+        events.transcript.say(message)
+    else:
+        _said(events, message, fields)
+
+
+def _said(events: SessionEvents, message: Mapping[str, JSON], fields: dict[str, Any]) -> None:
+    """Append a user message, which may carry results of tools beside or instead of a person's words."""
+    blocks = items(message.get("content"))
+    results = [mapping(block) for block in blocks if mapping(block).get("type") == "tool_result"]
+    for part, block in zip(answer_parts(message) if results else [], results, strict=True):
+        shown = view(part).text
+        error = shown if block.get("is_error") is True else None
+        events.result(text(block.get("tool_use_id")), "", result=shown, error=error, **fields)
+    rest = [block for block in blocks if mapping(block).get("type") != "tool_result"]
+    if rest or not results:
+        events.turn(rest if results else message.get("content"), **fields)
+    events.transcript.say(message)
+
+
+def _reply(events: SessionEvents, message: Mapping[str, JSON], fields: dict[str, Any]) -> None:
+    seen = view({"role": "assistant", "content": [_block(block) for block in items(message.get("content"))]})
+    if isinstance(message.get("content"), str):
+        seen = view(message)
+    events.reply(
+        message,
+        seen,
+        model=text(message.get("model")),
+        finish_reason=text(message.get("stopReason")) or None,
+        usage=_usage(message.get("usage")),
+        error=text(message.get("errorMessage")) or None,
+        extra=stated({"provider": message.get("provider"), "api": message.get("api"), "usage": message.get("usage")}),
+        **fields,
+    )
+
+
+def _block(block: JSON) -> JSON:
+    """Write pi's tool call as the block that others use."""
+    part = mapping(block)
+    return {**part, "type": "tool_use", "input": part.get("arguments")} if part.get("type") == "toolCall" else block
+
+
+def _usage(counts: JSON) -> Usage | None:
+    """Read pi's counts, whose input leaves out the cache, or Anthropic's own."""
+    stated_counts = mapping(counts)
+    if "cacheRead" not in stated_counts:
+        return usage.anthropic(counts)
+    return usage.anthropic(
+        {
+            "input_tokens": stated_counts.get("input"),
+            "output_tokens": stated_counts.get("output"),
+            "cache_read_input_tokens": stated_counts.get("cacheRead"),
+            "cache_creation_input_tokens": stated_counts.get("cacheWrite"),
+        }
+    )

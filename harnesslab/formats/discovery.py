@@ -1,0 +1,222 @@
+"""From paths to units: which files are read alone, and which folders are one thing.
+
+A harness-training run folder and a Harbor trial folder are one unit each, with all their files. Everything else
+is one unit per file. Archives of such files are opened in the same way.
+"""
+
+from __future__ import annotations
+
+import glob
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+
+from harnesslab.core.errors import FormatRefused, LimitExceeded, NotFound
+from harnesslab.formats.archives import Archive, open_archive
+from harnesslab.formats.inputs import InputFile, Report, Unit
+
+MAX_FILES = 200_000
+"""Most files that are looked at below one path."""
+INDEX = "../runs.jsonl"
+"""Where a run unit holds its rows of the experiments index."""
+MEMO = "../learning.md"
+"""Where a run unit holds its lines of the learning memo."""
+
+_ZIP = b"PK\x03\x04"
+_LOGS = ("header.json", "_journal/", "samples/")
+_BUNDLE = ("bundle.json",)
+
+
+def discover(paths: Iterable[str | Path], report: Report | None = None) -> Iterator[Unit]:
+    """Yield the units at files, folders and glob patterns, in the order given and sorted within each.
+
+    Raises `NotFound` for a path that doesn't exist or a pattern without a match.
+    """
+    for given in paths:
+        for path in _expand_pattern(given):
+            if path.is_dir():
+                yield from units_of(_folder_files(path, report or Report()), path.resolve().name)
+            else:
+                yield Unit(path.name, {path.name: InputFile.of_path(path)})
+
+
+def expand(unit: Unit) -> Iterator[Unit]:
+    """Yield the units inside a zip of importable files; any other unit is yielded as it is.
+
+    Raises `FormatRefused` for unsafe member names and `LimitExceeded` beyond the bounds of `archives`.
+    """
+    if unit.folder or unit.only.read()[:4] != _ZIP:
+        yield unit
+        return
+    archive = open_archive(unit.only.read(), unit.name)
+    if _is_log(archive) or any(name in archive.members for name in _BUNDLE):
+        yield unit
+        return
+    if not archive.whole:
+        raise FormatRefused("the zip archive is cut off", where=unit.name, hint="copy it again")
+    files = {
+        name: InputFile(name, info.file_size, lambda name=name: archive.read(name))  # type: ignore[misc]
+        for name, info in archive.members.items()
+        if not _hidden(name) and not name.startswith("__MACOSX/")
+    }
+    yield from units_of(files, PurePosixPath(unit.name).stem)
+
+
+def units_of(files: Mapping[str, InputFile], name: str) -> Iterator[Unit]:
+    """Group files by path into units; `name` is that of the folder they are in."""
+    owner = _owners(files)
+    groups: dict[str, dict[str, InputFile]] = defaultdict(dict)
+    for path, file in files.items():
+        groups[owner.get(path, path)][path] = file
+    folders = set(owner.values())
+    runs = {folder for folder in folders if _is_run(set(groups[folder]), folder)}
+    companions = _companions(files, runs)
+    for key in sorted(groups):
+        if key in companions:
+            continue
+        if key not in folders:
+            short = PurePosixPath(key).name
+            yield Unit(short, {short: _renamed(files[key], short)})
+            continue
+        inside = {_below(path, key): _renamed(file, _below(path, key)) for path, file in groups[key].items()}
+        title = PurePosixPath(key).name or name
+        if key in runs:
+            inside |= _companion_files(files, str(PurePosixPath(key).parent), inside, title)
+        yield Unit(title, dict(sorted(inside.items())), folder=True)
+
+
+def _expand_pattern(given: str | Path) -> list[Path]:
+    path = Path(given)
+    if path.exists():
+        return [path]
+    matches = sorted(glob.glob(str(given), recursive=True)) if glob.has_magic(str(given)) else []  # noqa: PTH207
+    if not matches:
+        raise NotFound("no such file or folder", where=str(given))
+    return [Path(match) for match in matches]
+
+
+def _folder_files(root: Path, report: Report) -> dict[str, InputFile]:
+    """List the files below a folder, hidden ones and links that lead elsewhere left out."""
+    found: dict[str, InputFile] = {}
+    inside = root.resolve()
+    waiting = [root]
+    while waiting:
+        for entry in sorted(waiting.pop().iterdir()):
+            name = entry.relative_to(root).as_posix()
+            if entry.name.startswith("."):
+                continue
+            if entry.is_symlink() and (entry.is_dir() or not entry.resolve().is_relative_to(inside)):
+                report.skip(name, "a symbolic link to a folder, or out of the given one")
+            elif entry.is_dir():
+                waiting.append(entry)
+            elif entry.is_file():
+                found[name] = InputFile.of_path(entry, root)
+                if len(found) > MAX_FILES:
+                    raise LimitExceeded(f"more than {MAX_FILES:,} files", where=str(root), hint="import parts of it")
+    return found
+
+
+def _owners(files: Mapping[str, InputFile]) -> dict[str, str]:
+    """Map each path that belongs to a folder unit to that folder; the outermost folder wins."""
+    below: dict[str, set[str]] = defaultdict(set)
+    for path in files:
+        for parent in PurePosixPath(path).parents:
+            below[_folder(parent)].add(path)
+    owner: dict[str, str] = {}
+    for folder in sorted(below, key=lambda item: (item.count("/") + bool(item), item)):
+        paths = below[folder]
+        if next(iter(paths)) not in owner and (_is_run(paths, folder) or _is_trial(paths, folder)):
+            owner.update(dict.fromkeys(paths, folder))
+    return owner
+
+
+def _is_run(paths: set[str], folder: str) -> bool:
+    inner = {_below(path, folder) for path in paths}
+    return "experiment.json" in inner or any(
+        name.startswith("tasks/") and name.endswith("/agent/steps.jsonl") and name.count("/") == 3 for name in inner
+    )
+
+
+def _is_trial(paths: set[str], folder: str) -> bool:
+    inner = {_below(path, folder) for path in paths}
+    parts = {name.split("/", 1)[0] for name in inner if "/" in name}
+    stated = {"result.json", "config.json"} & inner
+    nested = any(name.endswith("/result.json") for name in inner)
+    return bool(stated and parts & {"agent", "verifier"}) or (len(stated) == 2 and not nested)
+
+
+def _companions(files: Mapping[str, InputFile], runs: set[str]) -> set[str]:
+    """Return the files of an experiments tree that are shared out to its runs."""
+    parents = {str(PurePosixPath(run).parent) for run in runs if run}
+    return {_join(parent, name) for parent in parents for name in ("runs.jsonl", "learning.md")} & files.keys()
+
+
+def _companion_files(
+    files: Mapping[str, InputFile], parent: str, inside: Mapping[str, InputFile], run: str
+) -> dict[str, InputFile]:
+    """Cut a run's own part from the tree's index and memo, so that its digest doesn't change as the tree grows."""
+    found: dict[str, InputFile] = {}
+    index, memo = files.get(_join(parent, "runs.jsonl")), files.get(_join(parent, "learning.md"))
+    rows = [line for line in index.read().splitlines() if run.encode() in line] if index else []
+    own = [row for row in rows if _names_run(row, run)]
+    if index:
+        found[INDEX] = InputFile.of_bytes(INDEX, b"".join(row + b"\n" for row in own))
+    if memo and "experiment.json" in inside:
+        lines = memo_lines(memo.read(), run, _commit(inside["experiment.json"]))
+        found[MEMO] = InputFile.of_bytes(MEMO, lines)
+    return found
+
+
+def memo_lines(memo: bytes, run: str, commit: str) -> bytes:
+    """Return the items of a learning memo that name a run or its commit, each with its indented lines."""
+    kept: list[bytes] = []
+    taking = False
+    names = [name.encode() for name in (run, commit[:12]) if name]
+    for line in memo.splitlines():
+        if not line.startswith((b" ", b"\t")):
+            taking = line.startswith(b"-") and any(name in line for name in names)
+        if taking:
+            kept.append(line + b"\n")
+    return b"".join(kept)
+
+
+def _names_run(row: bytes, run: str) -> bool:
+    file = InputFile.of_bytes(INDEX, row)
+    try:
+        value = file.json()
+    except FormatRefused:
+        return False
+    return isinstance(value, Mapping) and value.get("experiment_id") == run
+
+
+def _commit(file: InputFile) -> str:
+    try:
+        value = file.json()
+    except FormatRefused:
+        return ""
+    commit = value.get("git_commit_hash") if isinstance(value, Mapping) else None
+    return commit if isinstance(commit, str) else ""
+
+
+def _is_log(archive: Archive) -> bool:
+    return any(name.startswith(_LOGS) for name in archive.members)
+
+
+def _hidden(path: str) -> bool:
+    return any(part.startswith(".") for part in PurePosixPath(path).parts)
+
+
+def _folder(path: PurePosixPath) -> str:
+    return "" if str(path) == "." else str(path)
+
+
+def _join(parent: str, name: str) -> str:
+    return name if parent in ("", ".") else f"{parent}/{name}"
+
+
+def _below(path: str, folder: str) -> str:
+    return path[len(folder) + 1 :] if folder else path
+
+
+def _renamed(file: InputFile, path: str) -> InputFile:
+    return InputFile(path, file.size, file.load)

@@ -1,0 +1,172 @@
+"""Shapes that are recognised and not imported, so that a refusal can say what the file is and what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from harnesslab.core.canonical import JSON
+from harnesslab.core.errors import FormatRefused
+from harnesslab.formats.fields import items, mapping
+from harnesslab.formats.sniff import Shape
+
+_SPANS = "import the agent's own log of the run instead, which keeps what spans leave out"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A shape with the reason for not importing it, and what would help."""
+
+    matches: Callable[[Shape], bool]
+    reason: str
+    hint: str
+
+
+def refusal(shape: Shape) -> FormatRefused | None:
+    """Return the refusal of a shape that is known and unsupported, else None."""
+    for known in _KNOWN:
+        if known.matches(shape):
+            return FormatRefused(known.reason, where=shape.unit.name, hint=known.hint)
+    return None
+
+
+def _has(*keys: str) -> Callable[[Shape], bool]:
+    """Match a document, or the first line or item, that has all the keys."""
+    return lambda shape: set(keys) <= shape.object.keys() or set(keys) <= shape.first_object().keys()
+
+
+def _first(test: Callable[[Mapping[str, JSON]], bool]) -> Callable[[Shape], bool]:
+    return lambda shape: any(test(mapping(row)) for row in (shape.object, shape.first_object()) if row)
+
+
+def _jaeger(shape: Shape) -> bool:
+    return {"traceID", "spans"} <= mapping(next(iter(items(shape.object.get("data"))), None)).keys()
+
+
+def _monocle(row: Mapping[str, JSON]) -> bool:
+    return any(key.startswith("monocle") for key in mapping(row.get("attributes")))
+
+
+def _span(row: Mapping[str, JSON]) -> bool:
+    ids = row.keys() | mapping(row.get("context")).keys() | mapping(row.get("spanContext")).keys()
+    named = {"name", "span_name"} & row.keys()
+    return bool(named) and bool({"span_id", "spanId"} & ids) and bool({"trace_id", "traceId"} & ids)
+
+
+def _span_group(row: Mapping[str, JSON]) -> bool:
+    return _span(mapping(next(iter(items(row.get("spans"))), None)))
+
+
+def _openhands_output(row: Mapping[str, JSON]) -> bool:
+    first = mapping(next(iter(items(row.get("history"))), None))
+    return "action" in first and bool({"git_patch", "test_result", "instance_id"} & row.keys())
+
+
+def _typed(*kinds: str) -> Callable[[Mapping[str, JSON]], bool]:
+    return lambda row: row.get("type") in kinds
+
+
+def _qwen(row: Mapping[str, JSON]) -> bool:
+    return "sessionId" in row and "parts" in mapping(row.get("message"))
+
+
+def _commits(row: Mapping[str, JSON]) -> bool:
+    return bool({"commits", "pulls", "branches", "promotion_history", "candidates"} & row.keys())
+
+
+def _ledger(shape: Shape) -> bool:
+    """A table of candidates: tab-separated text whose heading names a commit or experiment and a verdict."""
+    if shape.kind != "text":
+        return False
+    heading = _start(shape).split("\n", 1)[0].strip().split("\t")
+    return len(heading) > 2 and bool({"commit", "experiment"} & {*heading}) and bool(_VERDICTS & {*heading})
+
+
+_VERDICTS = {"status", "correctness", "decision", "verdict"}
+
+
+def _start(shape: Shape) -> str:
+    return shape.unit.only.read()[:20_000].decode("utf-8", "replace").removeprefix("\ufeff")
+
+
+def _markdown(shape: Shape) -> bool:
+    lines = _start(shape).split("\n") if shape.kind == "text" else []
+    return any(line.startswith(("# ", "## ", "|--", "| --", "|:-", "```")) for line in lines)
+
+
+def _toml(shape: Shape) -> bool:
+    """Lines of `key = value`, or a table's heading, which JSON that starts with a bracket is not."""
+    lines = [line.strip() for line in _start(shape).split("\n")] if shape.kind == "text" else []
+    told = [line for line in lines if line and not line.startswith("#")]
+    return bool(told) and (" = " in told[0] or (told[0].startswith("[") and told[0].endswith("]")))
+
+
+def _yaml(shape: Shape) -> bool:
+    told = [line for line in _start(shape).split("\n") if line.strip()] if shape.kind == "text" else []
+    return len(told) > 1 and all(line.lstrip()[:1] in "-#" or ":" in line for line in told[:20])
+
+
+_KNOWN: tuple[Known, ...] = (
+    Known(_has("atof_version", "kind"), "an ATOF event stream, which is not supported", "import the ATIF made from it"),
+    Known(_has("resourceSpans"), "an OpenTelemetry span export (OTLP), which is not supported", _SPANS),
+    Known(_has("batches"), "a Grafana Tempo span export, which is not supported", _SPANS),
+    Known(_jaeger, "a Jaeger span export, which is not supported", _SPANS),
+    Known(_has("trace", "observations"), "a Langfuse trace export, which is not supported", _SPANS),
+    Known(_first(_monocle), "a Monocle span list, which is not supported", _SPANS),
+    Known(_first(_span), "a list of OpenTelemetry spans, which is not supported", _SPANS),
+    Known(_first(_span_group), "a dump of OpenTelemetry spans, which is not supported", _SPANS),
+    Known(
+        _has("run", "scenarios"),
+        "results of a harness matrix: verdicts per cell and scenario, without traces",
+        "import the agents' own logs of these runs",
+    ),
+    Known(
+        _has("total", "passed", "instances"),
+        "a summary of results per instance, without traces",
+        "import the trajectories it sums up",
+    ),
+    Known(
+        _has("instance_id", "model_patch", "model_name_or_path"),
+        "SWE-bench predictions: patches without traces",
+        "import the trajectories of these instances",
+    ),
+    Known(
+        _has("task", "trial", "outcome"),
+        "an analysis of a trial, not the trial itself",
+        "import the trial that it is about",
+    ),
+    Known(
+        _has("_doc", "stub_config"),
+        "expected values of a test of an experiment runner, not a recorded run",
+        "import the experiment's folder",
+    ),
+    Known(_has("task_duration_seconds"), "a table of task durations, without traces", "import the experiment's folder"),
+    Known(
+        _has("metric", "rows"),
+        "a table of measured results, without traces",
+        "import the runs it was made from",
+    ),
+    Known(_first(_commits), "a history of commits or candidates, without runs", "import the experiments' folder"),
+    Known(
+        _first(_openhands_output),
+        "OpenHands evaluation output, which is not supported",
+        "export the runs as ATIF trajectories",
+    ),
+    Known(
+        _first(_typed("message.in", "agent.start", "tool.start", "tool.end")),
+        "OpenClaw telemetry: it holds prompts and calls without results, and is not supported",
+        "import the agent's session files",
+    ),
+    Known(_first(_qwen), "a Qwen Code session, which is not supported", "docs/formats.md lists others"),
+    Known(
+        _has("events", "expected"),
+        "a test case with its expected result, not a recorded run",
+        "import the run's own log",
+    ),
+    Known(
+        _ledger, "a ledger of candidates: one row each with a verdict, without traces", "import the candidates' runs"
+    ),
+    Known(_toml, "a TOML file, not a trace", "import the folder it belongs to"),
+    Known(_markdown, "a Markdown text, not a trace", "import the data that it describes"),
+    Known(_yaml, "a YAML file, not a trace", "import the folder it belongs to"),
+)

@@ -1,0 +1,46 @@
+"""What a bundle of a rollout holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harnesslab.core.canonical import JSON
+from harnesslab.core.rollout import Grade, Origin, Outcome
+from harnesslab.formats import bundle, native
+from harnesslab.queries.rollouts import facts_of, get_rollout
+from harnesslab.queries.tapes import StoredTape
+from harnesslab.store.models import Rollout
+
+
+def bundle_of(rollout_id: int, signer: bundle.Signer, reports: Mapping[str, JSON] | None = None) -> bytes:
+    """Return a rollout as a bundle; raises `NotFound`."""
+    rollout = get_rollout(rollout_id)
+    tape = StoredTape(rollout)
+    return bundle.write(header_of(rollout), tape.manifest, tape.trace(), tape.seals(), signer, reports)
+
+
+def header_of(rollout: Rollout) -> native.Header:
+    """Return a rollout's facts as the native format's opening."""
+    facts = facts_of(rollout)
+    return native.Header(
+        schema=native.SCHEMA,
+        case=rollout.case.name,
+        outcome=Outcome(rollout.outcome),
+        project=rollout.project.name,
+        panel=rollout.case.panel.name,
+        experiment=rollout.experiment.name if rollout.experiment is not None else "",
+        harness=rollout.harness,
+        revision=rollout.revision,
+        model=rollout.model,
+        engine=rollout.engine,
+        trial=rollout.trial,
+        tags=list(rollout.tags),
+        reward=rollout.reward,
+        origin=Origin(rollout.origin),
+        grade=Grade(rollout.grade),
+        missing=rollout.missing,
+        started_at=rollout.started_at,
+        ended_at=rollout.ended_at,
+        budgets=dict(rollout.budgets),
+        facts=dict(facts) if isinstance(facts, Mapping) else {},
+    )
