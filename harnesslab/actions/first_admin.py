@@ -7,7 +7,6 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-
 from harnesslab.accounts.models import Role, User
 from harnesslab.actions.accounts import add_user
 

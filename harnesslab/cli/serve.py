@@ -26,6 +26,10 @@ from harnesslab.queries.projects import home as projects_home
 
 PORT = 8765
 TRIED_PORTS = 50
+WORKER_OPTIONS = (
+    "--queues=cpu --pool=solo --concurrency=1 --without-gossip --without-mingle --without-heartbeat --loglevel=WARNING"
+).split()
+"""One job at a time in the worker's own process, which a `kill` then ends for sure."""
 _printing = threading.Lock()
 
 
@@ -68,12 +72,9 @@ def _programs(listener: socket.socket, workers: int) -> list[Program]:
     web = [python, "-m", "gunicorn", "harnesslab.wsgi:application", "--bind", f"fd://{listener.fileno()}"]
     web += ["--worker-class", "gthread", "--workers", "1", "--threads", "8", "--timeout", "120"]
     web += ["--graceful-timeout", "2", "--no-control-socket"]
-    worker = [python, "-m", "celery", "--app", "workers.app", "worker", "--queues", "cpu", "--pool", "solo"]
-    worker += ["--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "WARNING"]
+    worker = [python, "-m", "celery", "--app", "workers.app", "worker", *WORKER_OPTIONS]
     programs = [Program("web", web, (listener.fileno(),)), Program("sweeper", [python, "-m", "workers.sweeper"])]
-    return programs + [
-        Program(f"worker {n}", [*worker, "--hostname", f"cpu{n}@%h"]) for n in range(1, workers + 1)
-    ]
+    return programs + [Program(f"worker {n}", [*worker, "--hostname", f"cpu{n}@%h"]) for n in range(1, workers + 1)]
 
 
 def _environ(home: Path) -> dict[str, str]:

@@ -52,7 +52,7 @@ class Guard:
 
     def __init__(self) -> None:
         script = str(Path(__file__).with_name("guard.py"))
-        self._process = subprocess.Popen(
+        self._process = subprocess.Popen(  # noqa: S603 - our own script
             [sys.executable, "-S", "-E", script], stdin=subprocess.PIPE, text=True, start_new_session=True
         )
 
@@ -80,7 +80,9 @@ class Guard:
 class Supervisor:
     """Runs programs until it is stopped."""
 
-    def __init__(self, programs: Sequence[Program], environ: Mapping[str, str], say: Callable[[str, str], None]) -> None:
+    def __init__(
+        self, programs: Sequence[Program], environ: Mapping[str, str], say: Callable[[str, str], None]
+    ) -> None:
         self._children = [Child(program) for program in programs]
         self._environ = dict(environ)
         self._say = say
@@ -116,7 +118,7 @@ class Supervisor:
                 self._note_death(child, child.process)
 
     def _start(self, child: Child) -> None:
-        process = subprocess.Popen(
+        process = subprocess.Popen(  # noqa: S603 - the programs are named by `serve`, not by a user
             child.program.command,
             env=self._environ,
             stdin=subprocess.DEVNULL,

@@ -49,7 +49,7 @@ def _attempt(kind: str, payload: dict[str, Any], lease: HeldLease) -> None:
     except HarnessLabError as error:
         log.info("job %s failed: %s", lease.job_id, error.sentence)
         jobs.fail(lease.job_id, lease.token, error.sentence)
-    except Exception as error:  # noqa: BLE001 - whatever it was, the row has to say it
+    except Exception as error:
         log.exception("job %s failed unexpectedly", lease.job_id)
         jobs.fail(lease.job_id, lease.token, f"{type(error).__name__}: {error}")
     else:
@@ -72,5 +72,5 @@ def _known() -> str:
 @worker_shutting_down.connect
 def _note_shutdown(**_: object) -> None:
     """Let the running job stop at its next progress, so that it is given back instead of waiting for its lease."""
-    global _shutting_down  # noqa: PLW0603 - the signal comes once in the life of the process
+    global _shutting_down
     _shutting_down = True
