@@ -26,9 +26,15 @@ from harnesslab.queries.projects import home as projects_home
 
 PORT = 8765
 TRIED_PORTS = 50
-WORKER_OPTIONS = (
-    "--queues=cpu --pool=solo --concurrency=1 --without-gossip --without-mingle --without-heartbeat --loglevel=WARNING"
-).split()
+WORKER_OPTIONS = [
+    "--queues=cpu",
+    "--pool=solo",
+    "--concurrency=1",
+    "--without-gossip",
+    "--without-mingle",
+    "--without-heartbeat",
+    "--loglevel=WARNING",
+]
 """One job at a time in the worker's own process, which a `kill` then ends for sure."""
 _printing = threading.Lock()
 
