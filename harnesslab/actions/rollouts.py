@@ -154,7 +154,7 @@ def _event_rows(rollout_id: int, trace: Trace, chain: list[bytes]) -> Iterator[t
     for index, event in enumerate(trace.events):
         request = answer = None
         if isinstance(event, ModelCall):
-            request, answer = requests.request(event), requests.answer(event)
+            request, answer = requests.of(event)
         yield (
             key(rollout_id, index),
             _KIND_NUMBERS[kind_of(event)],

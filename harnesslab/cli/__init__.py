@@ -7,7 +7,15 @@ import click
 
 def register(group: click.Group) -> None:
     """Add all commands; called once Django is set up, since they import its models."""
-    from harnesslab.cli import bundles, comparisons, imports, serve
+    from harnesslab.cli import bundles, comparisons, demonstration, imports, preparation, serve
 
-    for command in (imports.import_files, comparisons.compare, bundles.export, bundles.verify, serve.serve):
+    for command in (
+        bundles.export,
+        bundles.verify,
+        comparisons.compare,
+        demonstration.demo,
+        imports.import_files,
+        preparation.prepare,
+        serve.serve,
+    ):
         group.add_command(command)

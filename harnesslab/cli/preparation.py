@@ -1,4 +1,4 @@
-"""What has to be there before the server starts: tables, static files, an admin."""
+"""`harnesslab prepare`: what has to be there before a server starts: tables, static files, an admin."""
 
 from __future__ import annotations
 
@@ -6,15 +6,43 @@ import hashlib
 import importlib.metadata
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import click
 from django.conf import settings
 from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from harnesslab.config import Config
+from harnesslab.actions.demonstration import load_demonstration
+from harnesslab.actions.first_admin import FirstAdmin, ensure_first_admin
+
+
+@click.command("prepare")
+@click.option("--demo", is_flag=True, help="Load the demonstration data where there is no rollout yet.")
+def prepare(*, demo: bool) -> None:
+    """Bring tables and static files up to date and make the first admin; `serve` does it by itself."""
+    admin = prepared(click.echo, demo=demo)
+    click.echo(login_line(admin))
+
+
+def prepared(say: Callable[[str], None], *, demo: bool) -> FirstAdmin:
+    """Do all of it, saying what was done."""
+    if migrate():
+        say("the tables are up to date")
+    if collect_static():
+        say("static files collected")
+    if demo and (count := load_demonstration()):
+        say(f"{count} rollouts of the demonstration were run and stored")
+    return ensure_first_admin(Path(settings.CONFIG.home))
+
+
+def login_line(admin: FirstAdmin) -> str:
+    """Say how to log in."""
+    if admin.password:
+        return f"log in as {admin.name} with the password {admin.password}"
+    return f"log in as {admin.name} with the password that you chose" if admin.name else "log in with your own name"
 
 
 def migrate() -> bool:
@@ -36,13 +64,6 @@ def collect_static() -> bool:
     call_command("collectstatic", interactive=False, verbosity=0)
     stamp.write_text(digest)
     return True
-
-
-def empty_broker(config: Config) -> None:
-    """Forget old messages of the embedded broker: the rows say what waits, and the sweeper rings for it."""
-    if not config.redis_url:
-        shutil.rmtree(config.home / "broker" / "queue", ignore_errors=True)
-        (config.home / "broker" / "queue").mkdir(parents=True)
 
 
 def _static_digest() -> str:

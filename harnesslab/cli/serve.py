@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shutil
 import socket
-import subprocess
 import sys
 import threading
 import urllib.error
@@ -18,11 +18,11 @@ import click
 from django.conf import settings
 from django.db import connections
 
-from harnesslab.actions.first_admin import FirstAdmin, ensure_first_admin
-from harnesslab.cli.preparation import collect_static, empty_broker, migrate
+from harnesslab.actions.first_admin import FirstAdmin
+from harnesslab.cli.preparation import login_line, prepared
 from harnesslab.cli.supervisor import Program, Supervisor
+from harnesslab.config import Config
 from harnesslab.core.errors import Conflict
-from harnesslab.queries.projects import home as projects_home
 
 PORT = 8765
 TRIED_PORTS = 50
@@ -43,21 +43,15 @@ _printing = threading.Lock()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=int, help=f"Port; without it {PORT}, or the next one that is free.")
 @click.option("--workers", type=click.IntRange(0, 64), default=1, show_default=True, help="Processes that do jobs.")
-@click.option("--demo", is_flag=True, help="Load the demonstration data where there is no project yet.")
+@click.option("--demo", is_flag=True, help="Load the demonstration data where there is no rollout yet.")
 def serve(host: str, port: int | None, workers: int, *, demo: bool) -> None:
     """Start the web server and the workers; Ctrl-C stops all of it."""
     config = settings.CONFIG
     lock = _lock(config.home)
     listener = _listen(host, port)
     address = _address(listener, host)
-    if migrate():
-        say("serve", "the tables are up to date")
-    if collect_static():
-        say("serve", "static files collected")
-    if demo:
-        _load_demonstration()
-    admin = ensure_first_admin(config.home)
-    empty_broker(config)
+    admin = prepared(lambda line: say("serve", line), demo=demo)
+    _empty_broker(config)
     connections.close_all()
     supervisor = Supervisor(_programs(listener, workers), _environ(config.home), say)
     supervisor.run(lambda: _answers(address), lambda: _tell_ready(address, admin, config.home))
@@ -129,17 +123,15 @@ def _answers(address: str) -> bool:
         return False
 
 
-def _load_demonstration() -> None:
-    if projects_home().projects:
-        return
-    say("serve", "no project yet: loading the demonstration data")
-    subprocess.run([sys.executable, "-m", "harnesslab.cli.main", "demo"], check=True)
+def _empty_broker(config: Config) -> None:
+    """Forget old messages of the embedded broker: the rows say what waits, and the sweeper rings for it."""
+    if not config.redis_url:
+        queue = config.home / "broker" / "queue"
+        shutil.rmtree(queue, ignore_errors=True)
+        queue.mkdir(parents=True)
 
 
 def _tell_ready(address: str, admin: FirstAdmin, home: Path) -> None:
     say("serve", f"data in {home}")
-    if admin.password:
-        say("serve", f"log in as {admin.name} with the password {admin.password}")
-    elif admin.name:
-        say("serve", f"log in as {admin.name} with the password that you chose")
+    say("serve", login_line(admin))
     say("serve", f"ready at {address}")

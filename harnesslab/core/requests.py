@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from harnesslab.core.canonical import JSON, canonical_bytes, sha256
 from harnesslab.core.comparators import Reader
 from harnesslab.core.contract import RAW
-from harnesslab.core.events import ModelCall
+from harnesslab.core.events import Fidelity, ModelCall
 from harnesslab.core.seals import ListDigests
 
 REQUEST_WIDTH = 16
@@ -25,16 +25,25 @@ class RequestDigests:
         self._reader = Reader(RAW, payloads)
         self._inputs = ListDigests()
 
-    def request(self, event: ModelCall) -> bytes:
-        """Return the digest of model, messages, tools and settings."""
+    def of(self, event: ModelCall) -> tuple[bytes | None, bytes | None]:
+        """Return (request digest, answer digest) of the next call.
+
+        A request that an importer rebuilt has none: what the harness sent may have differed, so that two of them
+        being equal shows nothing.
+        """
+        request = self._request(event)
+        if event.fidelity is Fidelity.REBUILT:
+            return None, None
+        return request, self._answer(event)
+
+    def _request(self, event: ModelCall) -> bytes:
         added = [self._reader.payload_digest(position) for position in event.input.add]
         given = self._inputs.change(event.agent, event.input.keep, added)
         settings = {key: value for key, value in event.settings.items() if key not in _SEED_KEYS}
         tools = "" if event.tools is None else self._reader.payload_digest(event.tools).hex()
         return sha256(canonical_bytes([event.model, given.hex(), tools, settings]))[:REQUEST_WIDTH]
 
-    def answer(self, event: ModelCall) -> bytes | None:
-        """Return the digest of what came back, or None where nothing did."""
+    def _answer(self, event: ModelCall) -> bytes | None:
         if event.error is not None:
             return None
         return self._reader.answer_digest(event)[:ANSWER_WIDTH]

@@ -14,7 +14,7 @@ from harnesslab.core.text_difference import spans
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.queries.tapes import StoredTape
 from harnesslab.store.models import Event, Rollout
-from harnesslab.store.models.events import KEY_SHIFT, MAX_EVENTS
+from harnesslab.store.models.events import KEY_SHIFT, KINDS, MAX_EVENTS
 
 PAGE = 50
 MAX_CALLS = 500
@@ -40,6 +40,8 @@ class RequestPage(ReadModel):
     """Requests sent more than once."""
     unstable: int
     """Those of them with more than one answer."""
+    rebuilt: int
+    """Model calls left out because an importer rebuilt their input."""
     next: int | None
 
 
@@ -63,7 +65,6 @@ class RequestDetail(ReadModel):
     model: str
     engines: list[str]
     settings: list[tuple[str, str]]
-    rebuilt: bool
 
 
 def request_page(offset: int = 0, *, unstable_only: bool = False) -> RequestPage:
@@ -82,6 +83,7 @@ def request_page(offset: int = 0, *, unstable_only: bool = False) -> RequestPage
         ),
         repeated=grouped.count(),
         unstable=unstable.count(),
+        rebuilt=Event.objects.filter(kind=KINDS.index("model_call"), request__isnull=True).count(),
         next=offset + PAGE if len(chosen) > PAGE else None,
     )
 
@@ -141,7 +143,6 @@ def request_detail(digest: str) -> RequestDetail:
         model=event.model,
         engines=sorted({rollout.engine for rollout in rollouts.values() if rollout.engine}),
         settings=[(name, str(value)) for name, value in event.settings.items()],
-        rebuilt=event.fidelity == "rebuilt",
     )
 
 
