@@ -31,7 +31,8 @@ def app_role() -> Iterator[psycopg.Connection]:
         trial.execute(SQL.read_text())
         trial.execute("CREATE TABLE kept (id serial PRIMARY KEY, text text)")
         trial.execute(
-            "CREATE FUNCTION refuse() RETURNS trigger AS $$ BEGIN RAISE EXCEPTION 'append-only'; END $$ LANGUAGE plpgsql"
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql "
+            "AS $$ BEGIN RAISE EXCEPTION 'append-only'; END $$"
         )
         trial.execute("CREATE TRIGGER no_change BEFORE UPDATE OR DELETE ON kept FOR EACH ROW EXECUTE FUNCTION refuse()")
         trial.execute("SET ROLE harnesslab_app")
