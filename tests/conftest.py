@@ -6,15 +6,16 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.rig import Lab
 
 if TYPE_CHECKING:
-    from django.test import Client
     from playwright.sync_api import Browser, Page
+
+    from harnesslab.accounts.models import User
 
 CHROMIUM_FLAGS = (
     "--no-sandbox",
@@ -24,6 +25,14 @@ CHROMIUM_FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+
+
+def pytest_configure() -> None:
+    """Let pages name their static files without having collected and hashed them first."""
+    if "DJANGO_SETTINGS_MODULE" in os.environ:
+        from django.conf import settings
+
+        settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 
 
 @pytest.fixture(scope="session")
@@ -58,24 +67,27 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:
 
 
 @pytest.fixture
-def users(db: None) -> dict[str, Any]:
-    """A user of each role, by its name: viewer, operator, admin."""
-    from harnesslab.accounts.models import Role, User
-
-    return {role: User.objects.create_user(role, password=f"{role}-password", role=role) for role in Role.values}
+def admin(db: None) -> User:
+    """A user with the role admin."""
+    return _user("ada", "admin")
 
 
 @pytest.fixture
-def client_of(users: dict[str, Any]) -> Callable[[str], Client]:
-    """Give a test client that is logged in as a role, without the cost of hashing."""
-    from django.test import Client
+def operator(db: None) -> User:
+    """A user with the role operator."""
+    return _user("olga", "operator")
 
-    def logged_in(role: str) -> Client:
-        client = Client()
-        client.force_login(users[role])
-        return client
 
-    return logged_in
+@pytest.fixture
+def viewer(db: None) -> User:
+    """A user with the role viewer."""
+    return _user("vera", "viewer")
+
+
+def _user(name: str, role: str) -> User:
+    from harnesslab.accounts.models import User
+
+    return User.objects.create_user(name, password="a-long-password", role=role)
 
 
 @pytest.fixture(scope="session")

@@ -27,7 +27,9 @@ def _own_home() -> str:
     return str(Path(parent) / os.environ.get("PYTEST_XDIST_WORKER", "main"))
 
 
-os.environ["HARNESSLAB_HOME"] = _own_home()
+home = _own_home()
+(Path(home) / "static").mkdir(parents=True, exist_ok=True)  # whitenoise warns of its absence
+os.environ["HARNESSLAB_HOME"] = home
 os.environ.pop("HARNESSLAB_PUBLIC_READ", None)
 if not _only_pure(sys.argv[1:]):
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "harnesslab.settings")

@@ -50,6 +50,7 @@ def import_unit(unit: Unit, *, project: str = "", progress: Progress | None = No
 
 
 def _import(unit: Unit, project: str, progress: Progress | None) -> ImportResult:
+    unit = unit.in_memory()
     digest = unit.digest()
     known = SourceFile.objects.filter(digest=digest).first()
     if known is not None and known.complete:

@@ -39,6 +39,7 @@ from harnesslab.store.writing import insert
 
 SHARED_BYTES = 4096
 """Payloads from this size are kept once for all rollouts if they open a transcript or are tool schemas."""
+EVENT_COLUMNS = ("key", "kind", "step", "seal", "request", "answer")
 _KIND_NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
 
 
@@ -59,20 +60,25 @@ def store_recording(recording: Recording, source: SourceFile | None) -> Rollout:
         raise LimitExceeded(f"{len(trace.events):,} events, more than the limit of {MAX_EVENTS:,}")
     path = comparators.path(trace, RAW)
     chain = seals.seals(trace)
-    rollout = _row(recording, source)
+    rollout = new_row(recording, source)
     rollout.head, rollout.path = chain[-1], path.head
     rollout.save(force_insert=True)
-    insert(Event, ("key", "kind", "step", "seal", "request", "answer"), _event_rows(rollout.pk, trace, chain))
+    insert(Event, EVENT_COLUMNS, event_rows(rollout.pk, trace, chain))
+    insert_chunks(rollout.pk, trace)
+    store_path(rollout.pk, path)
+    return rollout
+
+
+def insert_chunks(rollout_id: int, trace: Trace) -> None:
+    """Pack an ended trace."""
     insert(
         Chunk,
         ("key", "first_event", "first_payload", "data"),
         (
-            (key(rollout.pk, chunk.number), chunk.first_event, chunk.first_payload, chunk.data)
+            (key(rollout_id, chunk.number), chunk.first_event, chunk.first_payload, chunk.data)
             for chunk in packing.pack(trace.events, trace.payloads, _Shared(trace).keep)
         ),
     )
-    store_path(rollout.pk, path)
-    return rollout
 
 
 def store_path(rollout_id: int, path: comparators.Path) -> None:
@@ -149,7 +155,8 @@ class _Shared:
         return digest
 
 
-def _event_rows(rollout_id: int, trace: Trace, chain: list[bytes]) -> Iterator[tuple[int | bytes | None, ...]]:
+def event_rows(rollout_id: int, trace: Trace, chain: list[bytes]) -> Iterator[tuple[int | bytes | None, ...]]:
+    """Yield the row of each event, in the order of `EVENT_COLUMNS`."""
     requests = RequestDigests(trace.payloads)
     for index, event in enumerate(trace.events):
         request = answer = None
@@ -165,7 +172,8 @@ def _event_rows(rollout_id: int, trace: Trace, chain: list[bytes]) -> Iterator[t
         )
 
 
-def _row(recording: Recording, source: SourceFile | None) -> Rollout:
+def new_row(recording: Recording, source: SourceFile | None) -> Rollout:
+    """Make the unsaved row of a recording, with the rows it refers to."""
     project, _ = Project.objects.get_or_create(name=storable(recording.project, 200) or "imported")
     panel, _ = Panel.objects.get_or_create(project=project, name=storable(recording.panel, 200))
     case, _ = Case.objects.get_or_create(panel=panel, name=storable(recording.case, 400))

@@ -7,11 +7,12 @@ import click
 
 def register(group: click.Group) -> None:
     """Add all commands; called once Django is set up, since they import its models."""
-    from harnesslab.cli import bundles, comparisons, demonstration, imports, preparation, serve
+    from harnesslab.cli import bundles, checks, comparisons, demonstration, imports, preparation, serve
 
     for command in (
         bundles.export,
         bundles.verify,
+        checks.check,
         comparisons.compare,
         demonstration.demo,
         imports.import_files,

@@ -47,25 +47,24 @@ class Opened:
     absent: Mapping[int, str]
 
 
+def _nowhere(position: int, body: bytes) -> str | None:
+    return None
+
+
 def pack(
     events: Sequence[AnyEvent],
     payloads: Sequence[JSON],
-    elsewhere: Callable[[int, bytes], str | None] = lambda position, body: None,
+    elsewhere: Callable[[int, bytes], str | None] = _nowhere,
 ) -> Iterator[Chunk]:
     """Yield a trace's chunks; `elsewhere(position, canonical bytes)` returns a digest to keep in its place."""
     windows, number, named = Windows(), 0, 0
     lines = [_header(0, 0, {})]
     size, first_event, first_payload = 0, 0, 0
     for index, event in enumerate(events):
-        needed = _needs(event, named)
-        for position in range(named, needed):
-            body = canonical_bytes(payloads[position])
-            kept = elsewhere(position, body)
-            lines.append(b"P" + body if kept is None else b"B" + kept.encode())
-            size += len(lines[-1])
-        named = needed
-        lines.append(b"E" + canonical_bytes(to_json(event)))
-        size += len(lines[-1])
+        added = event_lines(event, payloads, named, elsewhere)
+        named = max(named, _needs(event, named))
+        lines += added
+        size += sum(map(len, added))
         if isinstance(event, ModelCall):
             windows.open(event)
         if size >= CHUNK_BYTES and index + 1 < len(events):
@@ -73,6 +72,27 @@ def pack(
             number, size, first_event, first_payload = number + 1, 0, index + 1, named
             lines = [_header(first_event, first_payload, windows.state())]
     yield Chunk(number, first_event, first_payload, compress(b"\n".join(lines)))
+
+
+def event_lines(
+    event: AnyEvent,
+    payloads: Sequence[JSON],
+    named: int,
+    elsewhere: Callable[[int, bytes], str | None] = _nowhere,
+) -> list[bytes]:
+    """Return the lines of one event: the payloads from position `named` on that it needs, then itself."""
+    lines = []
+    for position in range(named, _needs(event, named)):
+        body = canonical_bytes(payloads[position])
+        kept = elsewhere(position, body)
+        lines.append(b"P" + body if kept is None else b"B" + kept.encode())
+    return [*lines, b"E" + canonical_bytes(to_json(event))]
+
+
+def open_loose(bodies: Iterable[bytes]) -> Opened:
+    """Read the events of a trace that is still being recorded, each body being the lines of one event."""
+    head: Mapping[str, JSON] = {"event": 0, "payload": 0, "windows": {}}
+    return _opened(head, [line for body in bodies for line in body.split(b"\n")])
 
 
 def open_chunk(data: bytes) -> Opened:

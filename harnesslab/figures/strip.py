@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 BARS = 400
-"""More cells than this are drawn as an image, without patterns."""
+"""Longer comparisons are drawn with several steps in a bar, each bar showing the worst of its steps."""
+_WORST = ("changed", "only-a", "only-b", "moved", "scrubbed", "equal")
 _COLOUR = {
     "equal": "equal",
     "scrubbed": "scrub",
@@ -48,63 +49,44 @@ class Cell(Protocol):
 
 def strip_figure(cells: Sequence[Cell]) -> dict[str, Any]:
     """Return a Plotly figure; colours are the page's tokens, which the page's script puts in."""
-    if len(cells) > BARS:
-        return {"data": [_heatmap(cells)], "layout": _layout(len(cells))}
-    sides = [("B", "only-a", [cell.step_b for cell in cells]), ("A", "only-b", [cell.step_a for cell in cells])]
-    return {"data": [_bars(name, gone, steps, cells) for name, gone, steps in sides], "layout": _layout(len(cells))}
+    size = -(-len(cells) // BARS) or 1
+    bins = [cells[start : start + size] for start in range(0, len(cells), size)]
+    data = [_bars("B", "only-a", bins), _bars("A", "only-b", bins)]
+    return {"data": data, "layout": _layout(len(bins))}
 
 
-def _bars(name: str, gone: str, steps: Sequence[int | None], cells: Sequence[Cell]) -> dict[str, Any]:
-    shown = [cell.relation != gone for cell in cells]
-    base = 0 if name == "B" else 1.15
+def _bars(name: str, gone: str, bins: Sequence[Sequence[Cell]]) -> dict[str, Any]:
+    worst = [min((cell.relation for cell in cells), key=_WORST.index) for cells in bins]
+    shown = [any(cell.relation != gone for cell in cells) for cells in bins]
     return {
         "type": "bar",
         "name": name,
-        "x": list(range(len(cells))),
+        "x": list(range(len(bins))),
         "y": [1 if visible else 0 for visible in shown],
-        "base": base,
+        "base": 0 if name == "B" else 1.15,
         "marker": {
-            "color": [f"var:{_COLOUR[cell.relation]}" for cell in cells],
-            "pattern": {"shape": [_PATTERN.get(cell.relation, "") for cell in cells], "size": 5, "solidity": 0.35},
+            "color": [f"var:{_COLOUR[relation]}" for relation in worst],
+            "pattern": {"shape": [_PATTERN.get(relation, "") for relation in worst], "size": 5, "solidity": 0.35},
         },
-        "customdata": [cell.row for cell in cells],
-        "text": [
-            f"{name} step {step + 1}: {_WORD[cell.relation]}" if step is not None else ""
-            for step, cell in zip(steps, cells, strict=True)
+        "customdata": [
+            next(cell.row for cell in cells if cell.relation == relation)
+            for cells, relation in zip(bins, worst, strict=True)
         ],
+        "text": [_text(name, cells, relation) for cells, relation in zip(bins, worst, strict=True)],
         "textposition": "none",
         "hovertemplate": "%{text}<extra></extra>",
     }
 
 
-def _heatmap(cells: Sequence[Cell]) -> dict[str, Any]:
-    order = list(_COLOUR)
-    values = [order.index(cell.relation) for cell in cells]
-    scale = [[index / (len(order) - 1), f"var:{_COLOUR[name]}"] for index, name in enumerate(order)]
-    return {
-        "type": "heatmap",
-        "z": [
-            [None if cell.relation == "only-a" else value for cell, value in zip(cells, values, strict=True)],
-            [None if cell.relation == "only-b" else value for cell, value in zip(cells, values, strict=True)],
-        ],
-        "y": ["B", "A"],
-        "zmin": 0,
-        "zmax": len(order) - 1,
-        "colorscale": scale,
-        "showscale": False,
-        "customdata": [[cell.row for cell in cells]] * 2,
-        "text": [[f"step {_step(cell)}: {_WORD[cell.relation]}" for cell in cells]] * 2,
-        "hovertemplate": "%{y} %{text}<extra></extra>",
-    }
-
-
-def _step(cell: Cell) -> int:
-    step = cell.step_a if cell.step_a is not None else cell.step_b
-    return (step or 0) + 1
+def _text(name: str, cells: Sequence[Cell], relation: str) -> str:
+    steps = [step for cell in cells if (step := cell.step_a if name == "A" else cell.step_b) is not None]
+    if not steps:
+        return ""
+    where = f"step {steps[0] + 1}" if steps[0] == steps[-1] else f"steps {steps[0] + 1}–{steps[-1] + 1}"
+    return f"{name} {where}: {_WORD[relation]}"
 
 
 def _layout(count: int) -> dict[str, Any]:
-    bars = count <= BARS
     return {
         "height": 62,
         "margin": {"l": 22, "r": 0, "t": 2, "b": 2},
@@ -113,9 +95,9 @@ def _layout(count: int) -> dict[str, Any]:
         "showlegend": False,
         "xaxis": {"visible": False, "range": [-0.5, count - 0.5], "fixedrange": False},
         "yaxis": {
-            "range": [0, 2.15] if bars else None,
-            "tickvals": [0.5, 1.65] if bars else None,
-            "ticktext": ["B", "A"] if bars else None,
+            "range": [0, 2.15],
+            "tickvals": [0.5, 1.65],
+            "ticktext": ["B", "A"],
             "fixedrange": True,
             "showgrid": False,
             "zeroline": False,

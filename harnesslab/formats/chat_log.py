@@ -15,9 +15,10 @@ from harnesslab.core.messages import text_of, view
 from harnesslab.core.rollout import Recording
 from harnesslab.formats import chat_transcripts
 from harnesslab.formats.exchanges import Exchange, rollouts
-from harnesslab.formats.fields import Line, items, mapping, moment, number, rows_of, stated, text, whole
-from harnesslab.formats.inputs import Report, Unit
+from harnesslab.formats.fields import given, moment, rows_of
+from harnesslab.formats.inputs import Line, Report, Unit
 from harnesslab.formats.sniff import Shape
+from harnesslab.formats.values import items, mapping, number, text, whole
 
 NAME = "chat-log"
 _CHUNK = "chat.completion.chunk"
@@ -147,19 +148,19 @@ def _exchange(row: Mapping[str, JSON], request: Mapping[str, JSON], origin: str,
         at=moment(body.get("created")) or moment(row.get("timestamp")) or moment(row.get("created_at")),
         status=status,
         origin=origin,
-        facts=stated(row, *known, *(("messages", "tools", "functions", *_SETTINGS) if request is row else ())),
+        facts=given(row, *known, *(("messages", "tools", "functions", *_SETTINGS) if request is row else ())),
     )
 
 
 def _settings(request: Mapping[str, JSON], *, apart: bool) -> dict[str, JSON]:
     """Return what a request states beside its messages, tools and model; of a row that is both, what is known."""
     if apart:
-        return stated(request, "messages", "tools", "functions", "model")
-    return {key: value for key, value in stated(request).items() if key in _SETTINGS}
+        return given(request, "messages", "tools", "functions", "model")
+    return {key: value for key, value in given(request).items() if key in _SETTINGS}
 
 
 def _failure(error: JSON, status: int | None, body: Mapping[str, JSON]) -> str | None:
-    """Return what went wrong: the error stated, or a status that is one, or a response without an answer."""
+    """Return what went wrong: the error given, or a status that is one, or a response without an answer."""
     if error:
         said = mapping(error)
         return text(said.get("message")) or text_of(error) or "an error without a message"
@@ -225,7 +226,7 @@ def _joined(chunks: Sequence[Mapping[str, JSON]]) -> dict[str, JSON]:
     body: dict[str, JSON] = {}
     finish: JSON = None
     for chunk in chunks:
-        body |= stated(chunk, "choices", "object")
+        body |= given(chunk, "choices", "object")
         choice = mapping(next((c for c in items(chunk.get("choices")) if not mapping(c).get("index")), None))
         finish = choice.get("finish_reason") or finish
         ids += items(choice.get("token_ids"))

@@ -17,9 +17,10 @@ from harnesslab.core.messages import text_of
 from harnesslab.core.rollout import Outcome, Recording, Source
 from harnesslab.core.trace import TraceBuilder
 from harnesslab.formats.conversation import add_conversation
-from harnesslab.formats.fields import items, mapping, number, rows_of, stem, text
+from harnesslab.formats.fields import rows_of, stem
 from harnesslab.formats.inputs import Report, Unit
 from harnesslab.formats.sniff import Shape
+from harnesslab.formats.values import items, mapping, number, text
 
 _UNKNOWN = "not recorded by a bare transcript"
 _MISSING = "model: the requests are not recorded, only the conversation; harness: none is named"

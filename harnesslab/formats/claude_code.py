@@ -14,9 +14,10 @@ from harnesslab.core.errors import FormatRefused
 from harnesslab.core.manifest import Manifest
 from harnesslab.core.rollout import Grade, Outcome, Recording, Source
 from harnesslab.formats.claude_session import Session
-from harnesslab.formats.fields import Line, instant, line_at, mapping, moment, most_used, rows_of, stem, text
-from harnesslab.formats.inputs import Report, Unit
+from harnesslab.formats.fields import epoch_time, line_at, moment, most_used, rows_of, stem
+from harnesslab.formats.inputs import Line, Report, Unit
 from harnesslab.formats.sniff import Shape
+from harnesslab.formats.values import mapping, text
 
 NAME = "claude-code"
 _UNKNOWN = "not recorded by Claude Code sessions"
@@ -128,8 +129,8 @@ def _recording(name: str, lines: list[Line], place: _Place, source: Source, repo
         model=model,
         grade=Grade.VIEW_ONLY,
         missing=_MISSING,
-        started_at=instant(start),
-        ended_at=instant(times[-1] if times else None),
+        started_at=epoch_time(start),
+        ended_at=epoch_time(times[-1] if times else None),
         facts=facts,
     )
 

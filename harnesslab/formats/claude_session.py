@@ -11,8 +11,9 @@ from harnesslab.core.canonical import JSON, Digest
 from harnesslab.core.events import HarnessAction, RolloutStarted, SubagentCall, ToolRequest, UserTurn
 from harnesslab.core.messages import text_of, view
 from harnesslab.core.trace import TraceBuilder
-from harnesslab.formats.fields import Line, Transcript, elapsed, items, mapping, moment, number, stated, text, tool_call
-from harnesslab.formats.inputs import Report
+from harnesslab.formats.fields import Transcript, elapsed, given, moment, tool_call
+from harnesslab.formats.inputs import Line, Report
+from harnesslab.formats.values import items, mapping, number, text
 
 _ENVELOPE = (
     "type", "message", "uuid", "parentUuid", "sessionId", "timestamp", "cwd", "version", "gitBranch", "userType",
@@ -110,7 +111,7 @@ class Session:
         merged: dict[str, JSON] = {"role": "assistant", "content": _content(parts)}
         if last.get("model") == "<synthetic>" or line.value.get("isApiErrorMessage"):
             name = "api error" if line.value.get("isApiErrorMessage") else "synthetic reply"
-            detail = {**stated(last, "content", "usage"), "content": merged["content"]}
+            detail = {**given(last, "content", "usage"), "content": merged["content"]}
             self.builder.add(HarnessAction(name=name, detail=detail, step=max(self._step, 0), **fields))
             return
         self._step, self._left = self._step + 1, False
@@ -127,7 +128,7 @@ class Session:
             finish_reason=stop or None,
             usage=usage.anthropic(last.get("usage")),
             response_id=text(last.get("id")) or None,
-            extra=stated({"request_id": line.value.get("requestId"), "usage": last.get("usage")}),
+            extra=given({"request_id": line.value.get("requestId"), "usage": last.get("usage")}),
         )
         self._say(agent, merged)
         for emitted, request in enumerate(seen.tool_calls):
@@ -149,7 +150,7 @@ class Session:
             return
         said = content if not results else rest
         step = max(self._step, 0) if row.get("isMeta") or row.get("isCompactSummary") else self._step + 1
-        notes = {key: value for key, value in stated(row, *_ENVELOPE).items() if not isinstance(value, bool) or value}
+        notes = {key: value for key, value in given(row, *_ENVELOPE).items() if not isinstance(value, bool) or value}
         if row.get("isMeta") or row.get("isCompactSummary"):
             name = "compact summary" if row.get("isCompactSummary") else "meta message"
             self.builder.add(HarnessAction(name=name, detail=said, step=step, extra=notes, **fields))
@@ -184,13 +185,13 @@ class Session:
     def _tool(self, waiting: _Waiting, fields: dict[str, Any]) -> None:
         """Append a tool call, or the hand-over to a sub-agent whose own lines are in the session."""
         request = waiting.request
-        given = mapping(request.arguments)
-        child = self._prompts.get(text(given.get("prompt"))) if request.name in _SPAWNING else None
+        asked = mapping(request.arguments)
+        child = self._prompts.get(text(asked.get("prompt"))) if request.name in _SPAWNING else None
         child = child or (text(mapping(fields.get("result")).get("agentId")) if request.name in _SPAWNING else "")
         if child and child in self._transcripts:
-            extra = stated({"id": request.id, "seen": fields.get("seen"), "emitted": waiting.emitted})
+            extra = given({"id": request.id, "seen": fields.get("seen"), "emitted": waiting.emitted})
             kept = {key: fields[key] for key in ("at", "latency", "origin", "error", "agent") if key in fields}
-            name = text(given.get("subagent_type")) or request.name
+            name = text(asked.get("subagent_type")) or request.name
             output, step = fields.get("result"), waiting.step
             call = SubagentCall(
                 name=name, child=child, input=request.arguments, output=output, step=step, extra=extra, **kept
@@ -202,7 +203,7 @@ class Session:
     def _harness(self, row: Mapping[str, JSON], fields: dict[str, Any]) -> None:
         """Append a line that is neither user nor assistant: compaction, hooks, permissions, snapshots, notices."""
         kind = text(row.get("subtype")) or text(row.get("type"))
-        detail = stated(row, *_ENVELOPE)
+        detail = given(row, *_ENVELOPE)
         if kind == "compact_boundary":
             self._transcript(fields["agent"]).restart()
         self.builder.add(HarnessAction(name=kind.replace("_", " "), detail=detail, step=max(self._step, 0), **fields))

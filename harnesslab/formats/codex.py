@@ -19,22 +19,11 @@ from harnesslab.core.messages import text_of
 from harnesslab.core.rollout import Grade, Outcome, Recording, Source
 from harnesslab.core.trace import TraceBuilder
 from harnesslab.formats.codex_payloads import dialect, from_output, result, texts
-from harnesslab.formats.fields import (
-    Line,
-    elapsed,
-    instant,
-    mapping,
-    moment,
-    number,
-    rows_of,
-    stated,
-    stem,
-    text,
-    whole,
-)
-from harnesslab.formats.inputs import Report, Unit
+from harnesslab.formats.fields import elapsed, epoch_time, given, moment, rows_of, stem
+from harnesslab.formats.inputs import Line, Report, Unit
 from harnesslab.formats.response_items import Walk, kind_of
 from harnesslab.formats.sniff import Shape
+from harnesslab.formats.values import mapping, number, text, whole
 
 NAME = "codex"
 _UNKNOWN = "not recorded by Codex sessions"
@@ -108,8 +97,8 @@ def _recording(lines: Sequence[Line], source: Source, name: str) -> Recording:
         model=text(turn.get("model")),
         grade=Grade.VIEW_ONLY,
         missing=_MISSING,
-        started_at=instant(times[0] if times else None),
-        ended_at=instant(times[-1] if times else None),
+        started_at=epoch_time(times[0] if times else None),
+        ended_at=epoch_time(times[-1] if times else None),
         facts={"session": dict(meta)} if meta else {},
     )
 
@@ -148,7 +137,7 @@ class _Session:
                 case "session_meta" if payload is meta:
                     pass
                 case "compacted":
-                    self._note("compacted", stated(payload, "replacement_history"), at, origin)
+                    self._note("compacted", given(payload, "replacement_history"), at, origin)
                     self._compact(payload)
                 case str(kind):
                     if kind == "turn_context":
@@ -158,7 +147,7 @@ class _Session:
 
     def _settings(self, turn: Mapping[str, JSON]) -> None:
         model = {"model": text(turn.get("model"))} if turn.get("model") else {}
-        settings = stated({key: turn.get(key) for key in ("effort", "summary")})
+        settings = given({key: turn.get(key) for key in ("effort", "summary")})
         self.walk.flush()
         self.walk.call_fields = {**self.walk.call_fields, **model, "settings": settings}
 
@@ -202,7 +191,7 @@ class _Session:
             return
         else:
             self._turn(kind, payload)
-            self._note(kind or "event", stated(payload, "type"), at, origin)
+            self._note(kind or "event", given(payload, "type"), at, origin)
 
     def _turn(self, kind: str, payload: Mapping[str, JSON]) -> None:
         if kind == "task_started":

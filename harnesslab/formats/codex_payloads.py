@@ -7,7 +7,8 @@ from typing import Any
 
 from harnesslab.core.canonical import JSON, parse
 from harnesslab.core.messages import text_of
-from harnesslab.formats.fields import mapping, number, stated, text, whole
+from harnesslab.formats.fields import given
+from harnesslab.formats.values import mapping, number, text, whole
 
 
 def texts(item: Mapping[str, JSON]) -> set[str]:
@@ -25,7 +26,7 @@ def result(payload: Mapping[str, JSON]) -> JSON:
     for key in ("aggregated_output", "result", "content_items"):
         if payload.get(key) is not None:
             return payload[key]
-    return stated({key: payload.get(key) for key in ("stdout", "stderr", "success", "changes", "error")})
+    return given({key: payload.get(key) for key in ("stdout", "stderr", "success", "changes", "error")})
 
 
 def from_output(output: JSON) -> dict[str, Any]:

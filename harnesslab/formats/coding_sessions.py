@@ -13,10 +13,11 @@ from harnesslab.core.manifest import Manifest
 from harnesslab.core.messages import text_of, view
 from harnesslab.core.rollout import Grade, Outcome, Recording, Source
 from harnesslab.formats.conversation import answer_parts
-from harnesslab.formats.fields import Line, elapsed, instant, items, mapping, moment, most_used, rows_of, stated, text
-from harnesslab.formats.inputs import Report, Unit
+from harnesslab.formats.fields import elapsed, epoch_time, given, moment, most_used, rows_of
+from harnesslab.formats.inputs import Line, Report, Unit
 from harnesslab.formats.session_events import SessionEvents
 from harnesslab.formats.sniff import Shape
+from harnesslab.formats.values import items, mapping, text
 
 NAME = "coding-session"
 _UNKNOWN = "not recorded by the agent's session file"
@@ -84,8 +85,8 @@ def _recording(lines: Sequence[Line], source: Source, report: Report) -> Recordi
         model=model,
         grade=Grade.VIEW_ONLY,
         missing=_MISSING,
-        started_at=instant(start),
-        ended_at=instant(max(times) if times else None),
+        started_at=epoch_time(start),
+        ended_at=epoch_time(max(times) if times else None),
         facts=dict(header),
     )
 
@@ -102,7 +103,7 @@ def _add(events: SessionEvents, row: Mapping[str, JSON], report: Report, fields:
     if text(row.get("type")) in _AGENTS:
         return
     if row.get("type") != "message":
-        events.note(text(row.get("type")) or "line", stated(row, "type", "timestamp", "id", "parentId"), **fields)
+        events.note(text(row.get("type")) or "line", given(row, "type", "timestamp", "id", "parentId"), **fields)
     elif "content" not in message:
         report.skip(str(fields["origin"]), "a message without content")
     elif message.get("role") == "assistant":
@@ -110,7 +111,7 @@ def _add(events: SessionEvents, row: Mapping[str, JSON], report: Report, fields:
     elif message.get("role") == "toolResult":
         shown = text_of(message.get("content"))
         error = shown if message.get("isError") is True else None
-        extra = stated({"details": message.get("details")})
+        extra = given({"details": message.get("details")})
         name = text(message.get("toolName"))
         events.result(text(message.get("toolCallId")), name, result=shown, error=error, extra=extra, **fields)
         events.transcript.say(message)
@@ -143,7 +144,7 @@ def _reply(events: SessionEvents, message: Mapping[str, JSON], fields: dict[str,
         finish_reason=text(message.get("stopReason")) or None,
         usage=_usage(message.get("usage")),
         error=text(message.get("errorMessage")) or None,
-        extra=stated({"provider": message.get("provider"), "api": message.get("api"), "usage": message.get("usage")}),
+        extra=given({"provider": message.get("provider"), "api": message.get("api"), "usage": message.get("usage")}),
         **fields,
     )
 

@@ -17,7 +17,8 @@ from harnesslab.core.messages import view
 from harnesslab.core.rollout import Grade, Outcome, Recording, Source
 from harnesslab.core.trace import TraceBuilder
 from harnesslab.formats.conversation import answer_parts
-from harnesslab.formats.fields import elapsed, instant, stated, text, tool_call
+from harnesslab.formats.fields import elapsed, epoch_time, given, tool_call
+from harnesslab.formats.values import text
 
 _UNKNOWN = "not recorded by a log of requests and responses"
 _RETRIABLE = (408, 409, 425, 429)
@@ -96,8 +97,8 @@ def _recording(group: Sequence[Exchange], source: Source, trials: dict[str, int]
         missing="harness: the log names none, so nothing can be run again"
         if whole
         else "model: the requests are not in the log, only the responses",
-        started_at=instant(first.at),
-        ended_at=instant(last.at),
+        started_at=epoch_time(first.at),
+        ended_at=epoch_time(last.at),
         facts=first.facts,
     )
 
@@ -217,7 +218,7 @@ def _manifest(first: Exchange, opening: str | None) -> Manifest:
             "sampling.max_tokens": limit,
             "sampling.stop": settings.get("stop"),
             "sampling.reasoning_effort": effort,
-            "sampling.other": stated(settings, "reasoning_effort", "metadata", "user", *named) or None,
+            "sampling.other": given(settings, "reasoning_effort", "metadata", "user", *named) or None,
             "seeds.seed": settings.get("seed"),
             "tools.schemas": digest(first.tools) if first.tools else None,
         },

@@ -5,51 +5,20 @@ A reader returns None, or an empty value, where the source has another type: for
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from harnesslab.core.canonical import JSON, parse
 from harnesslab.core.events import ModelCall, ToolCall, ToolRequest, Window
 from harnesslab.core.trace import TraceBuilder
-from harnesslab.formats.inputs import MAX_DOCUMENT, Report, Unit
+from harnesslab.formats.inputs import Line, Report, Unit, lines_of
 from harnesslab.formats.sniff import shape_of
+from harnesslab.formats.values import mapping, number
 
 
-def text(value: JSON) -> str:
-    """Return a string as it is, else an empty one."""
-    return value if isinstance(value, str) else ""
-
-
-def mapping(value: JSON) -> Mapping[str, JSON]:
-    """Return an object as it is, else an empty one."""
-    return value if isinstance(value, Mapping) else {}
-
-
-def items(value: JSON) -> list[JSON]:
-    """Return a list as it is, else an empty one."""
-    return value if isinstance(value, list) else []
-
-
-def number(value: JSON) -> float | None:
-    """Return a finite number that is no boolean, else None."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        found = float(value)
-    except OverflowError:
-        return None
-    return found if math.isfinite(found) else None
-
-
-def whole(value: JSON) -> int | None:
-    """Return an integer that is no boolean, else None."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def stated(values: Mapping[str, JSON], *skip: str) -> dict[str, JSON]:
+def given(values: Mapping[str, JSON], *skip: str) -> dict[str, JSON]:
     """Return what an object states, without nulls and without the keys in `skip`."""
     return {key: value for key, value in values.items() if value is not None and key not in skip}
 
@@ -71,7 +40,7 @@ def moment(value: JSON) -> float | None:
     return seconds / 1000 if seconds > 1e11 else seconds
 
 
-def instant(seconds: float | None) -> datetime | None:
+def epoch_time(seconds: float | None) -> datetime | None:
     """Return the time of epoch seconds, or None where it is unknown or out of range."""
     try:
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
@@ -91,43 +60,6 @@ def stem(unit: Unit) -> str:
         if name.endswith(ending) and name != ending:
             return name[: -len(ending)]
     return name
-
-
-class Line(NamedTuple):
-    """One JSON line: its number from 1, where it lies in the file, and its object."""
-
-    number: int
-    start: int
-    end: int
-    value: Mapping[str, JSON]
-
-
-def lines_of(data: bytes, report: Report) -> Iterator[Line]:
-    """Yield the objects of JSON lines one at a time; bad lines are noted in the report.
-
-    The last line is said to be cut off where it is no whole JSON and has no line end.
-    """
-    start, count = 3 if data.startswith(b"\xef\xbb\xbf") else 0, 0
-    while start < len(data):
-        found = data.find(b"\n", start)
-        end = len(data) if found < 0 else found
-        count += 1
-        why = ""
-        if end - start > MAX_DOCUMENT:
-            why = f"longer than {MAX_DOCUMENT:,} bytes"
-        elif raw := data[start:end].strip():
-            try:
-                value = parse(raw)
-            except ValueError as error:
-                why = "cut off: the file ends inside this line" if found < 0 else f"not valid JSON: {error}"
-            else:
-                if isinstance(value, Mapping):
-                    yield Line(count, start, end, value)
-                else:
-                    why = "a JSON value, not an object"
-        if why:
-            report.skip(f"line {count}", why)
-        start = end + 1
 
 
 def line_at(data: bytes, start: int, end: int) -> Mapping[str, JSON]:

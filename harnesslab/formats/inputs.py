@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
-from harnesslab.core.canonical import JSON, Digest, bytes_digest, canonical_bytes, digest, parse
+from harnesslab.core.canonical import JSON, Digest, bytes_digest, digest, parse
 from harnesslab.core.errors import FormatRefused, LimitExceeded
 from harnesslab.core.rollout import Skipped
 
@@ -63,6 +64,14 @@ class Unit:
         """The file of a single-file unit."""
         return next(iter(self.files.values()))
 
+    def in_memory(self) -> Unit:
+        """Return the unit with its file read once; a folder's files are read when they are asked for."""
+        return (
+            self
+            if self.folder
+            else Unit(self.name, {self.only.path: InputFile.of_bytes(self.only.path, self.only.read())})
+        )
+
     def digest(self) -> Digest:
         """SHA-256 of the file's bytes; for a folder, over its paths and their digests."""
         if not self.folder:
@@ -97,24 +106,46 @@ def json_document(data: bytes, where: str) -> JSON:
         raise FormatRefused(f"not valid JSON: {error}", where=where) from error
 
 
+class Line(NamedTuple):
+    """One JSON line: its number from 1, where it lies in the file, and its object."""
+
+    number: int
+    start: int
+    end: int
+    value: Mapping[str, JSON]
+
+
+def lines_of(data: bytes, report: Report, where: str = "") -> Iterator[Line]:
+    """Yield the objects of JSON lines one at a time; bad lines are noted in the report.
+
+    The last line is said to be cut off where it is no whole JSON and has no line end.
+    """
+    start, count = 3 if data.startswith(b"\xef\xbb\xbf") else 0, 0
+    while start < len(data):
+        found = data.find(b"\n", start)
+        end = len(data) if found < 0 else found
+        count += 1
+        why = ""
+        if end - start > MAX_DOCUMENT:
+            why = f"longer than {MAX_DOCUMENT:,} bytes"
+        elif raw := data[start:end].strip():
+            try:
+                value = parse(raw)
+            except ValueError as error:
+                why = "cut off: the file ends inside this line" if found < 0 else f"not valid JSON: {error}"
+            else:
+                if isinstance(value, Mapping):
+                    yield Line(count, start, end, value)
+                else:
+                    why = f"a JSON {_json_type(value)}, not an object"
+        if why:
+            report.skip(f"{where} line {count}".strip(), why)
+        start = end + 1
+
+
 def json_lines(data: bytes, report: Report, where: str = "") -> Iterator[tuple[int, Mapping[str, JSON]]]:
-    """Yield (line number from 1, object) of JSON lines; blank lines pass, and bad ones are noted in the report."""
-    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
-        if not line.strip():
-            continue
-        place = f"{where} line {number}".strip()
-        if len(line) > MAX_DOCUMENT:
-            report.skip(place, f"longer than {MAX_DOCUMENT:,} bytes")
-            continue
-        try:
-            value = parse(line)
-        except ValueError as error:
-            report.skip(place, f"not valid JSON: {error}")
-            continue
-        if isinstance(value, Mapping):
-            yield number, value
-        else:
-            report.skip(place, f"a JSON {_json_type(value)}, not an object")
+    """Yield (line number from 1, object) of JSON lines; see `lines_of`."""
+    return ((line.number, line.value) for line in lines_of(data, report, where))
 
 
 def _json_type(value: JSON) -> str:
@@ -128,9 +159,3 @@ def _json_type(value: JSON) -> str:
         case str():
             return "string"
     return "list"
-
-
-def preview(value: JSON, limit: int = 60) -> str:
-    """Return the beginning of a value's JSON for an error message."""
-    text = canonical_bytes(value).decode()
-    return text if len(text) <= limit else text[:limit] + "…"

@@ -18,20 +18,10 @@ from harnesslab.core.manifest import Manifest
 from harnesslab.core.messages import MessageView, text_of, view
 from harnesslab.core.rollout import Grade, Outcome, Recording, Source
 from harnesslab.core.trace import TraceBuilder
-from harnesslab.formats.fields import (
-    Transcript,
-    elapsed,
-    instant,
-    items,
-    mapping,
-    moment,
-    number,
-    stem,
-    text,
-    tool_call,
-)
+from harnesslab.formats.fields import Transcript, elapsed, epoch_time, moment, stem, tool_call
 from harnesslab.formats.inputs import Report, Unit
 from harnesslab.formats.sniff import Shape
+from harnesslab.formats.values import items, mapping, number, text
 
 NAME = "mini-swe-agent"
 _UNKNOWN = "not recorded by mini-swe-agent trajectories"
@@ -89,8 +79,8 @@ def _recording(run: Mapping[str, JSON], unit: Unit, report: Report) -> Recording
         model=walk.model,
         grade=grade,
         missing=missing,
-        started_at=instant(walk.start),
-        ended_at=instant(walk.last),
+        started_at=epoch_time(walk.start),
+        ended_at=epoch_time(walk.last),
         budgets={"steps": limit} if (limit := number(agent.get("step_limit"))) else {},
         facts={
             **{key: value for key, value in run.items() if key not in ("info", "messages")},

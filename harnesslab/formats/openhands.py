@@ -12,22 +12,11 @@ from harnesslab.core.events import ToolRequest
 from harnesslab.core.manifest import Manifest
 from harnesslab.core.messages import MessageView, text_of, view
 from harnesslab.core.rollout import Grade, Outcome, Recording, Source
-from harnesslab.formats.fields import (
-    elapsed,
-    instant,
-    items,
-    mapping,
-    moment,
-    most_used,
-    rows_of,
-    stated,
-    stem,
-    text,
-    whole,
-)
+from harnesslab.formats.fields import elapsed, epoch_time, given, moment, most_used, rows_of, stem
 from harnesslab.formats.inputs import Report, Unit
 from harnesslab.formats.session_events import SessionEvents
 from harnesslab.formats.sniff import Shape
+from harnesslab.formats.values import items, mapping, text, whole
 
 NAME = "openhands"
 _UNKNOWN = "not recorded by OpenHands event lists"
@@ -68,8 +57,8 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
         model=model,
         grade=Grade.VIEW_ONLY,
         missing=_MISSING,
-        started_at=instant(times[0] if times else None),
-        ended_at=instant(times[-1] if times else None),
+        started_at=epoch_time(times[0] if times else None),
+        ended_at=epoch_time(times[-1] if times else None),
     )
 
 
@@ -99,7 +88,7 @@ class _Session:
         elif observation and (call_id or self.events.waits_for(call_id := f"event {row.get('cause')}")):
             self._result(row, call_id, fields)
         else:
-            self.events.note(observation or "event", stated(row, *_ENVELOPE), **fields)
+            self.events.note(observation or "event", given(row, *_ENVELOPE), **fields)
 
     def _call(self, response: Mapping[str, JSON], fields: dict[str, Any]) -> None:
         name = text(response.get("id"))
@@ -122,30 +111,30 @@ class _Session:
 
     def _action(self, action: str, row: Mapping[str, JSON], fields: dict[str, Any]) -> None:
         """Append an action that is no tool call of a recorded response: a message, or the harness's own."""
-        given = mapping(row.get("args"))
+        asked = mapping(row.get("args"))
         if action == "message" and row.get("source") == "user":
-            self.events.turn(given.get("content"), **fields)
-            self.events.transcript.say({"role": "user", "content": given.get("content")})
+            self.events.turn(asked.get("content"), **fields)
+            self.events.transcript.say({"role": "user", "content": asked.get("content")})
         elif action == "message" and row.get("source") == "agent" and not _response(row):
-            said = text_of(given.get("content")) or text(row.get("message"))
+            said = text_of(asked.get("content")) or text(row.get("message"))
             reply = {"role": "assistant", "content": said}
             self.events.reply(reply, MessageView("assistant", said), **fields)
         elif _response(row):
             self.finished = self.finished or action == "finish"
         elif row.get("source") == "agent":
-            request = ToolRequest(action, dict(given), id=f"event {row.get('id')}")
-            thought = text(given.get("thought"))
+            request = ToolRequest(action, dict(asked), id=f"event {row.get('id')}")
+            thought = text(asked.get("thought"))
             self.events.reply(
                 {"role": "assistant", "content": thought}, MessageView("assistant", thought, "", (request,)), **fields
             )
         else:
-            self.events.note(action, stated(row, *_ENVELOPE), **fields)
+            self.events.note(action, given(row, *_ENVELOPE), **fields)
 
     def _result(self, row: Mapping[str, JSON], call_id: str, fields: dict[str, Any]) -> None:
         extras = mapping(row.get("extras"))
         content = row.get("content")
         code = whole(mapping(extras.get("metadata")).get("exit_code"))
-        known: dict[str, Any] = {"exit_code": code, "extra": stated({"extras": row.get("extras")})}
+        known: dict[str, Any] = {"exit_code": code, "extra": given({"extras": row.get("extras")})}
         failed = text(row.get("observation")) == "error"
         error = text(content) or None if failed else None
         self.events.result(call_id, text(row.get("observation")), result=content, error=error, **known, **fields)

@@ -16,7 +16,8 @@ from harnesslab.core.canonical import JSON
 from harnesslab.core.events import HarnessAction, ToolRequest, UserTurn
 from harnesslab.core.messages import parse_arguments, text_of, view
 from harnesslab.core.trace import TraceBuilder
-from harnesslab.formats.fields import Transcript, mapping, stated, text, tool_call
+from harnesslab.formats.fields import Transcript, given, tool_call
+from harnesslab.formats.values import mapping, text
 
 SERVED = ("web_search_call", "file_search_call", "image_generation_call", "code_interpreter_call")
 """Calls that the provider carries out itself; their results, if any, are in the call's own item."""
@@ -153,7 +154,7 @@ class Walk:
         self._pending += [(self.step, emitted, request) for emitted, request in enumerate(found.calls)]
         for emitted, (request, item) in enumerate(found.served, start=len(found.calls)):
             result = next((item[key] for key in ("results", "result", "outputs") if item.get(key) is not None), None)
-            status = stated({"status": item.get("status")})
+            status = given({"status": item.get("status")})
             known = {"result": result, "has_result": result is not None, "extra": status, "origin": origin}
             self.builder.add(tool_call(request, emitted=emitted, step=self.step, at=at, **known))
 

@@ -18,10 +18,11 @@ from harnesslab.core.manifest import Manifest
 from harnesslab.core.rollout import Grade, Outcome, Recording, Source
 from harnesslab.core.trace import TraceBuilder
 from harnesslab.formats.exchanges import Exchange, rollouts
-from harnesslab.formats.fields import instant, items, line_at, mapping, moment, number, rows_of, stated, text, whole
+from harnesslab.formats.fields import epoch_time, given, line_at, moment, rows_of
 from harnesslab.formats.inputs import Report, Unit
 from harnesslab.formats.response_items import Walk, output_of
 from harnesslab.formats.sniff import Shape
+from harnesslab.formats.values import items, mapping, number, text, whole
 
 NAME = "openai-responses"
 _UNKNOWN = "not recorded by the rollout row"
@@ -91,7 +92,7 @@ def _exchange(row: Mapping[str, JSON], origin: str) -> Exchange:
     found = output_of([mapping(item) for item in items(body.get("output"))])
     return Exchange(
         messages=messages,
-        settings=stated(request, "input", "instructions", "tools", "model", "previous_response_id"),
+        settings=given(request, "input", "instructions", "tools", "model", "previous_response_id"),
         output={
             **found.fields,
             "finish_reason": text(incomplete) or text(body.get("status")) or None,
@@ -108,7 +109,7 @@ def _exchange(row: Mapping[str, JSON], origin: str) -> Exchange:
         status=whole(envelope.get("status_code")),
         origin=origin,
         previous=text(request.get("previous_response_id")),
-        facts=stated(row, "request", "response", "body", "output", "object"),
+        facts=given(row, "request", "response", "body", "output", "object"),
     )
 
 
@@ -161,9 +162,9 @@ def _episode(row: Mapping[str, JSON], origin: str, source: Source, trials: dict[
         reward=scored,
         grade=Grade.VIEW_ONLY,
         missing="model: the episode is one response; its single requests and their responses are not recorded",
-        started_at=instant(moment(response.get("created_at"))),
+        started_at=epoch_time(moment(response.get("created_at"))),
         facts={
-            **stated(row, *_KEPT),
+            **given(row, *_KEPT),
             "response": {key: value for key, value in response.items() if key not in ("output", "tools")},
             "line": origin,
         },
@@ -186,7 +187,7 @@ def _add_episode(builder: TraceBuilder, request: Mapping[str, JSON], response: M
     walk = Walk(builder)
     walk.call_fields = {
         "model": text(response.get("model")) or text(request.get("model")),
-        "settings": stated(request, "input", "instructions", "tools", "model", "metadata"),
+        "settings": given(request, "input", "instructions", "tools", "model", "metadata"),
     }
     walk.tools = request.get("tools") or response.get("tools") or None
     asked, told = request.get("input"), request.get("instructions")
@@ -235,9 +236,7 @@ def _verify(
         return
     verdicts = {Outcome.SOLVED: True, Outcome.FAILED_VERIFICATION: False}
     step = builder.events[-1].step
-    scores = stated(
-        {key: row.get(key) for key in ("resolved", "patch_exists", "f2p", "p2p", "exact_accuracy", "rmsle")}
-    )
+    scores = given({key: row.get(key) for key in ("resolved", "patch_exists", "f2p", "p2p", "exact_accuracy", "rmsle")})
     kept: dict[str, Any] = {"scores": scores, "tests": _tests(row), "error": why if outcome not in verdicts else None}
     builder.add(Verification(step=step, passed=verdicts.get(outcome), reward=reward, **kept))
 

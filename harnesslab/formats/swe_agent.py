@@ -16,9 +16,10 @@ from harnesslab.core.manifest import Manifest
 from harnesslab.core.messages import view
 from harnesslab.core.rollout import Grade, Outcome, Recording, Source
 from harnesslab.core.trace import TraceBuilder
-from harnesslab.formats.fields import items, mapping, number, stated, stem, text, tool_call
+from harnesslab.formats.fields import given, stem, tool_call
 from harnesslab.formats.inputs import Report, Unit
 from harnesslab.formats.sniff import Shape
+from harnesslab.formats.values import items, mapping, number, text
 
 NAME = "swe-agent"
 _UNKNOWN = "not recorded by SWE-agent trajectories"
@@ -144,7 +145,7 @@ class _Walk:
             reasoning=thinking or None,
             tool_calls=seen.tool_calls,
             origin=origin,
-            extra=stated({"thought": step.get("thought"), "extra_info": step.get("extra_info") or None}),
+            extra=given({"thought": step.get("thought"), "extra_info": step.get("extra_info") or None}),
             **self.fields,
         )
         self._act(index, step, seen.tool_calls, position, origin)
@@ -181,7 +182,7 @@ class _Walk:
         answer = self._answer(position)
         shown = view(answer).text if answer else None
         action, produced = step.get("action"), step.get("observation", shown)
-        extra = stated({"state": _opened(step.get("state")), "execution_time": step.get("execution_time")})
+        extra = given({"state": _opened(step.get("state")), "execution_time": step.get("execution_time")})
         if not action and not calls:
             self.builder.add(HarnessAction(name="no action", detail=produced, step=index, origin=origin, extra=extra))
             return
@@ -263,7 +264,7 @@ def _manifest(run: Mapping[str, JSON], info: Mapping[str, JSON], config: Mapping
             "sampling.temperature": model.get("temperature"),
             "sampling.top_p": model.get("top_p"),
             "sampling.stop": model.get("stop"),
-            "sampling.other": stated(arguments, "seed") or None,
+            "sampling.other": given(arguments, "seed") or None,
             "seeds.seed": arguments.get("seed"),
             "environment.image": deployment.get("image"),
             "tools.schemas": None,

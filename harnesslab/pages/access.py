@@ -7,9 +7,9 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeAlias, cast
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
 
 from harnesslab.accounts.models import RANK, User
+from harnesslab.pages.render import render
 
 P = ParamSpec("P")
 View: TypeAlias = Callable[Concatenate[HttpRequest, P], HttpResponse]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from harnesslab.accounts.models import Role, User
 from harnesslab.actions.accounts import add_user, issue_token, revoke_token, set_role
 from harnesslab.pages.access import may, needs
+from harnesslab.pages.render import render
 from harnesslab.queries.accounts import all_users, tokens_of
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
@@ -17,6 +17,7 @@ from harnesslab.core.manifest import Difference
 from harnesslab.core.scrub import RULES
 from harnesslab.figures.strip import strip_figure
 from harnesslab.pages.access import needs
+from harnesslab.pages.render import render
 from harnesslab.queries.comparison_rows import row_detail
 from harnesslab.queries.comparison_strip import strip
 from harnesslab.queries.comparisons import (

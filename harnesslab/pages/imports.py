@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
 from django.views.decorators.http import require_POST
 
 from harnesslab.actions.uploads import receive
 from harnesslab.formats.registry import supported
 from harnesslab.pages.access import needs
+from harnesslab.pages.render import render
 
 
 def import_page(request: HttpRequest) -> HttpResponse:

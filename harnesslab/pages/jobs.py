@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from harnesslab.actions.jobs import cancel
 from harnesslab.pages.access import needs
+from harnesslab.pages.render import render
 from harnesslab.queries.jobs import job_row, recent_jobs
 
 

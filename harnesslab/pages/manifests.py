@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
 
 from harnesslab.core.conditions import FIELDS, SECTIONS
 from harnesslab.core.manifest import Difference, Known, compare
+from harnesslab.pages.render import render
 from harnesslab.queries.manifests import find_manifest, load_manifest, manifest_bytes, users_of
 
 

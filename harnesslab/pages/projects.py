@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
 
 from harnesslab import __version__
+from harnesslab.pages.render import render
 from harnesslab.queries.projects import home
 
 

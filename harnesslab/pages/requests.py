@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
 
+from harnesslab.pages.render import render
 from harnesslab.queries.requests import request_detail, request_page
 
 

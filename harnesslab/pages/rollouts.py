@@ -6,13 +6,14 @@ from urllib.parse import parse_qsl
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from harnesslab.actions.annotations import add_note, delete_rollout, save_view
 from harnesslab.core.errors import InvalidValue
 from harnesslab.pages.access import needs
+from harnesslab.pages.render import render
 from harnesslab.queries.annotations import notes_of, views_of
 from harnesslab.queries.events import event_detail, event_window, first_event_of_step, part
 from harnesslab.queries.facets import FACETS, facet

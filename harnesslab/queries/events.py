@@ -86,7 +86,6 @@ class EventDetail(ReadModel):
     seal: str
     attempts: list[int]
     """Event positions of the step's attempts, where there are several."""
-    curl: str
 
 
 def event_row(event: AnyEvent, index: int, *, opens_step: bool) -> EventRow:
@@ -149,7 +148,6 @@ def event_detail(tape: StoredTape, index: int) -> EventDetail:
         input_summary=_input_summary(tape, index, change) if change is not None else "",
         seal=tape.seal(index).hex(),
         attempts=_attempts(tape, index, event),
-        curl=curl(tape, index, event) if isinstance(event, ModelCall) else "",
     )
 
 
@@ -165,6 +163,8 @@ def part(tape: StoredTape, index: int, name: str) -> str:
         return pretty(to_json(event))
     if kind == "tools" and isinstance(event, ModelCall) and event.tools is not None:
         return pretty(tape.payload(event.tools))
+    if kind == "curl" and isinstance(event, ModelCall):
+        return curl(tape, index, event)
     if kind == "request" and isinstance(event, ModelCall):
         return event.raw_request or pretty(request_body(tape, index, event))
     if kind == "test" and isinstance(event, Verification) and position.isdigit() and int(position) < len(event.tests):

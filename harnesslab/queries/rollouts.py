@@ -18,10 +18,12 @@ from harnesslab.store.models import Rollout
 from harnesslab.store.text import thawed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 PAGE = 100
-GROUPS = 50
+GROUPS = 25
+SHOWN = 12
+"""Trials of a case that its group shows; the rate and the paths are of all of them."""
 
 
 class RolloutRow(ReadModel):
@@ -75,7 +77,9 @@ class CaseGroup(ReadModel):
     rate: Rate
     paths: int
     """How many distinct paths the trials took."""
+    count: int
     trials: list[RolloutRow]
+    """The first of them."""
 
 
 class GroupPage(ReadModel):
@@ -148,12 +152,19 @@ def group_page(chosen: RolloutFilter, after: str = "", size: int = GROUPS) -> Gr
     count = cases.count()
     page = cases.filter(case_id__lt=int(after)) if after.isdigit() else cases
     ids = [entry["case_id"] for entry in page[: size + 1]]
-    trials = _listed(filtered.filter(case_id__in=ids[:size])).order_by("-case_id", "experiment_id", "trial", "pk")
-    grouped: dict[int, list[Rollout]] = defaultdict(list)
-    for trial in trials:
-        grouped[trial.case_id].append(trial)
     more = str(ids[size - 1]) if len(ids) > size else ""
-    return GroupPage(groups=[_group(grouped[case]) for case in ids[:size]], count=count, next=more)
+    return GroupPage(groups=_groups(filtered, ids[:size]), count=count, next=more)
+
+
+def _groups(filtered: QuerySet[Rollout], cases: Sequence[int]) -> list[CaseGroup]:
+    """Return the groups of some cases: counted over all their trials, of which the first are shown."""
+    light = filtered.filter(case_id__in=cases).order_by("experiment_id", "trial", "pk")
+    trials: dict[int, list[tuple[int, str, bytes]]] = defaultdict(list)
+    for pk, case, outcome, path in light.values_list("pk", "case_id", "outcome", "path"):
+        trials[case].append((pk, outcome, bytes(path or b"")))
+    shown = [pk for case in cases for pk, *_ in trials[case][:SHOWN]]
+    rows = {row.pk: row for row in _listed(Rollout.objects.filter(pk__in=shown))}
+    return [_group([rows[pk] for pk, *_ in trials[case][:SHOWN]], trials[case]) for case in cases]
 
 
 def siblings(rollout: Rollout) -> list[RolloutRow]:
@@ -168,17 +179,14 @@ def _listed(rows: QuerySet[Rollout]) -> QuerySet[Rollout]:
     )
 
 
-def _group(trials: Sequence[Rollout]) -> CaseGroup:
-    first = trials[0]
+def _group(shown: Sequence[Rollout], trials: Sequence[tuple[int, str, bytes]]) -> CaseGroup:
+    first = shown[0]
     return CaseGroup(
         project=first.project.name,
         panel=first.case.panel.name,
         case=first.case.name,
-        rate=case_rate([Outcome(trial.outcome) for trial in trials]),
-        paths=_distinct(trials),
-        trials=[row_of(trial) for trial in trials],
+        rate=case_rate([Outcome(outcome) for _, outcome, _ in trials]),
+        paths=len({path for _, _, path in trials if path}),
+        count=len(trials),
+        trials=[row_of(trial) for trial in shown],
     )
-
-
-def _distinct(trials: Iterable[Rollout]) -> int:
-    return len({bytes(trial.path) for trial in trials if trial.path})

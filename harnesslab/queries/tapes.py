@@ -17,7 +17,7 @@ from harnesslab.core.events import AnyEvent, ModelCall
 from harnesslab.core.manifest import Manifest
 from harnesslab.core.trace import Trace, Windows, rebuild
 from harnesslab.queries.manifests import load_manifest
-from harnesslab.store.models import Blob, Chunk, Event, Rollout, StoredPath
+from harnesslab.store.models import Blob, Chunk, Event, LooseEvent, Rollout, StoredPath
 from harnesslab.store.models.events import KINDS, MAX_EVENTS, key
 
 OPEN_CHUNKS = 8
@@ -55,7 +55,9 @@ class StoredTape:
 
     @cached_property
     def _index(self) -> list[tuple[int, int]]:
-        """(first event, first payload) of each chunk."""
+        """(first event, first payload) of each chunk; a rollout that still runs reads as one chunk."""
+        if self.rollout.head is None:
+            return [(0, 0)]
         first = key(self.rollout.pk, 0)
         rows = Chunk.objects.filter(key__gte=first, key__lt=first + MAX_EVENTS).order_by("key")
         return list(rows.values_list("first_event", "first_payload"))
@@ -127,9 +129,16 @@ class StoredTape:
         if known is None:
             if len(self._opened) >= OPEN_CHUNKS:
                 self._opened.pop(next(iter(self._opened)))
-            data = Chunk.objects.values_list("data", flat=True).get(key=key(self.rollout.pk, number))
-            known = self._opened[number] = _with_blobs(packing.open_chunk(bytes(data)))
+            known = self._opened[number] = self._read_chunk(number)
         return known
+
+    def _read_chunk(self, number: int) -> packing.Opened:
+        if self.rollout.head is None:
+            first = key(self.rollout.pk, 0)
+            rows = LooseEvent.objects.filter(key__gte=first, key__lt=first + MAX_EVENTS).order_by("key")
+            return packing.open_loose(bytes(body) for body in rows.values_list("body", flat=True))
+        data = Chunk.objects.values_list("data", flat=True).get(key=key(self.rollout.pk, number))
+        return _with_blobs(packing.open_chunk(bytes(data)))
 
 
 def stored_path(row: StoredPath, contract: Contract) -> comparators.Path:

@@ -34,6 +34,12 @@ document.addEventListener("click", async (event) => {
     copy.classList.add("copied");
     setTimeout(() => copy.classList.remove("copied"), 900);
   }
+  const remote = event.target.closest("[data-copy-from]");
+  if (remote) {
+    const answer = await fetch(remote.dataset.copyFrom);
+    if (answer.ok) await navigator.clipboard?.writeText(await answer.text());
+    remote.textContent = answer.ok ? "copied" : "could not be read";
+  }
   const menu = document.querySelector("details.menu[open]");
   if (menu && !menu.contains(event.target)) menu.open = false;
 });

@@ -201,7 +201,7 @@ def test_bad_lines_are_listed_and_the_rest_is_read() -> None:
     recording = only(file_unit(data.encode(), "s.jsonl"), NAME, report)
     assert len(model_calls(recording)) == 1
     assert {item.where: item.why for item in report.skipped} == {
-        "line 2": "a JSON value, not an object",
+        "line 2": "a JSON string, not an object",
         "line 3": "no type",
         "line 4": "a message without content",
         "line 7": "cut off: the file ends inside this line",

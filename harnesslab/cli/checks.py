@@ -1,0 +1,96 @@
+"""`harnesslab check`: read files without storing anything, and say what an import would make of them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from harnesslab.core.errors import HarnessLabError, InvalidValue
+from harnesslab.formats.discovery import discover, expand
+from harnesslab.formats.inputs import Report, Unit
+from harnesslab.formats.registry import recognise
+
+BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What one unit holds, or why it can't be read."""
+
+    name: str
+    format: str
+    rollouts: int
+    events: int
+    grades: str
+    left_out: str
+    refused: str
+
+
+@click.command("check")
+@click.argument("paths", nargs=-1, required=True)
+@click.option("--markdown", type=click.Path(dir_okay=False, path_type=Path), help="Put the table into this file.")
+def check(paths: tuple[str, ...], markdown: Path | None) -> None:
+    """Read trace files and say what importing them would do; nothing is stored."""
+    rows = [row for unit in discover(paths) for row in _checked(unit)]
+    table = _table(rows)
+    if markdown is None:
+        click.echo(table)
+        return
+    text = markdown.read_text()
+    if BEGIN not in text or END not in text:
+        raise InvalidValue(f"no {BEGIN} … {END} to put the table between", where=str(markdown))
+    changed = re.sub(f"{BEGIN}.*{END}", lambda _: f"{BEGIN}\n{table}\n{END}", text, flags=re.DOTALL)
+    markdown.write_text(changed)
+    click.echo(f"{markdown}: {len(rows)} rows")
+
+
+def _checked(unit: Unit) -> Iterator[Checked]:
+    try:
+        units = list(expand(unit))
+    except HarnessLabError as error:
+        yield Checked(unit.name, "", 0, 0, "", "", error.what)
+        return
+    for inner in units:
+        yield _one(inner)
+
+
+def _one(unit: Unit) -> Checked:
+    report, grades, events = Report(), Counter[str](), 0
+    try:
+        found = recognise(unit)
+        for recording in found.importer.read(unit, report):
+            grades[recording.grade.value] += 1
+            events += len(recording.trace.events)
+    except HarnessLabError as error:
+        return Checked(unit.name, "", 0, 0, "", "", error.what)
+    left_out = f"{report.skipped[0].where}: {report.skipped[0].why}" if report.skipped else ""
+    more = f", and {len(report.skipped) - 1} more" if len(report.skipped) > 1 else ""
+    if not grades:
+        return Checked(unit.name, found.importer.NAME, 0, 0, "", "", left_out or "it holds no rollout")
+    shown = ", ".join(f"{count} {grade}" for grade, count in sorted(grades.items()))
+    return Checked(unit.name, found.importer.NAME, grades.total(), events, shown, left_out + more, "")
+
+
+def _table(rows: list[Checked]) -> str:
+    """Return a Markdown table: what is read first, by format; then what is refused, by reason."""
+    read = sorted((row for row in rows if not row.refused), key=lambda row: (row.format, row.name))
+    refused = sorted((row for row in rows if row.refused), key=lambda row: (row.refused, row.name))
+    lines = ["| file | format | rollouts | events | can be rerun | left out |", "|---|---|---:|---:|---|---|"]
+    lines += [
+        f"| {_cell(row.name)} | {row.format} | {row.rollouts} | {row.events:,} | {row.grades} | {_cell(row.left_out)} |"
+        for row in read
+    ]
+    lines += ["", "| refused | why |", "|---|---|"]
+    lines += [f"| {_cell(row.name)} | {_cell(row.refused)} |" for row in refused]
+    total = f"{sum(row.rollouts for row in read)} rollouts from {len(read)} files or folders; {len(refused)} refused."
+    return "\n".join([*lines, "", total])
+
+
+def _cell(text: str) -> str:
+    clean = text.encode("utf-8", "replace").decode().replace("|", "\\|").replace("\n", " ")
+    return clean if len(clean) <= 160 else clean[:159] + "…"

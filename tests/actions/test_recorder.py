@@ -1,0 +1,80 @@
+"""A rollout is readable while it runs, survives its recorder, and packing changes no seal."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import DatabaseError, transaction
+
+from harnesslab.actions.recorder import Recorder, interrupt
+from harnesslab.actions.rollouts import store_recording
+from harnesslab.core import seals
+from harnesslab.core.errors import Conflict
+from harnesslab.core.rollout import Outcome
+from harnesslab.core.trace import messages_at
+from harnesslab.queries.events import event_window
+from harnesslab.queries.rollouts import get_rollout
+from harnesslab.queries.tapes import StoredTape
+from harnesslab.store.models import Chunk, Event, LooseEvent
+from tests.recordings import recording
+
+pytestmark = pytest.mark.django_db
+
+
+def record(recorder: Recorder, upto: int) -> None:
+    """Feed the first events of the sample trace, flushing after each."""
+    made = recording().trace
+    for payload in made.payloads:
+        recorder.builder.payload(payload)
+    for event in made.events[:upto]:
+        recorder.builder.add(event)
+        recorder.flush()
+
+
+def test_each_event_is_readable_and_immutable_at_once() -> None:
+    recorder = Recorder(recording())
+    record(recorder, 5)
+    tape = StoredTape(get_rollout(recorder.rollout.pk))
+    assert tape.rollout.outcome == "running"
+    assert [tape.event(index) for index in range(5)] == list(recording().trace.events[:5])
+    assert tape.messages(4) == messages_at(recording().trace, 4)
+    assert len(event_window(tape, 0).rows) == 5
+    with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
+        Event.objects.update(step=9)
+
+
+def test_finishing_packs_the_events_and_keeps_their_seals() -> None:
+    recorder = Recorder(recording())
+    record(recorder, len(recording().trace.events) - 1)
+    before = list(Event.objects.order_by("key").values_list("seal", flat=True))
+    rollout = recorder.finish(Outcome.SOLVED, reward=1.0)
+    assert not LooseEvent.objects.exists()
+    assert Chunk.objects.exists()
+    tape = StoredTape(rollout)
+    assert tape.seals()[:-1] == [bytes(seal) for seal in before]
+    seals.verify(tape.trace(), tape.seals())
+    assert (rollout.outcome, rollout.steps, rollout.output_tokens) == ("solved", 3, 30)
+
+
+def test_a_live_rollout_ends_up_as_the_same_trace_as_an_imported_one() -> None:
+    recorder = Recorder(recording())
+    record(recorder, len(recording().trace.events) - 1)
+    live = recorder.finish(Outcome.SOLVED, reward=1.0)
+    imported = store_recording(recording(trial=1), None)
+    assert bytes(live.head or b"") == bytes(imported.head or b"")
+    assert bytes(live.path or b"") == bytes(imported.path or b"")
+
+
+def test_a_recorder_that_is_gone_leaves_a_sealed_prefix_that_can_be_closed() -> None:
+    recorder = Recorder(recording())
+    record(recorder, 6)
+    rollout = interrupt(recorder.rollout.pk)
+    tape = StoredTape(rollout)
+    assert (rollout.outcome, rollout.events) == ("interrupted", 7)
+    seals.verify(tape.trace(), tape.seals())
+    with pytest.raises(Conflict):
+        interrupt(rollout.pk)
+
+
+def test_a_rollout_without_any_event_can_be_closed() -> None:
+    rollout = interrupt(Recorder(recording()).rollout.pk)
+    assert rollout.events == 1
