@@ -11,6 +11,7 @@ Row = Sequence[int | bytes | None]
 
 def insert(model: type[models.Model], columns: Sequence[str], rows: Iterable[Row]) -> None:
     """Insert rows into a model's table inside the current transaction; `columns` are its column names."""
+    made = list(rows)  # making a row may query, which a connection can't do while it copies
     table = model._meta.db_table
     names = ", ".join(columns)
     connection.ensure_connection()
@@ -19,12 +20,12 @@ def insert(model: type[models.Model], columns: Sequence[str], rows: Iterable[Row
             types = _column_types(model, columns)
             with cursor.copy(f"COPY {table} ({names}) FROM STDIN (FORMAT BINARY)") as copy:
                 copy.set_types(types)
-                for row in rows:
+                for row in made:
                     copy.write_row(row)
             return
         marks = ", ".join(["%s"] * len(columns))
         statement = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608 - our own names
-        cursor.executemany(statement, list(rows))
+        cursor.executemany(statement, made)
 
 
 _TYPES = {
