@@ -92,6 +92,26 @@ def stop(job_id: int, lease: str) -> bool:
     return _end(job_id, lease, JobState.CANCELLED, "cancelled", {})
 
 
+def give_back(job_id: int, lease: str) -> bool:
+    """Queue a job again whose worker is shutting down; the attempt doesn't count."""
+    held = Job.objects.filter(pk=job_id, lease=lease, state=JobState.RUNNING)
+    given = held.update(
+        state=JobState.QUEUED,
+        lease="",
+        lease_until=None,
+        attempt=F("attempt") - 1,
+        message="the worker was stopped; queued again",
+    )
+    return bool(given)
+
+
+def ring_next(queue_name: str) -> None:
+    """Ring for the job that has waited longest in a queue, if one waits: called by a worker that has become free."""
+    waiting = Job.objects.all().waiting(queue_name).values_list("pk", flat=True).first()
+    if waiting is not None:
+        queue.ring(waiting, queue_name)
+
+
 def cancel(job_id: int) -> None:
     """Ask a job to stop: a queued one ends at once, a running one at its next heartbeat."""
     now = timezone.now()
@@ -106,19 +126,23 @@ def cancel(job_id: int) -> None:
 
 
 def sweep() -> int:
-    """Requeue or fail jobs whose worker is gone, and ring again for all that wait; returns how many were expired."""
+    """Requeue, fail or end jobs whose worker is gone, and ring again; returns how many were expired.
+
+    One ring a queue and sweep is enough, since a worker that ends a job rings for the next one; ringing for every
+    waiting job would pile up messages behind a long one.
+    """
     now = timezone.now()
     expired = Job.objects.all().expired(now)
     lost = "the worker was lost"
-    failed = expired.filter(attempt__gte=F("max_attempts")).update(
-        state=JobState.FAILED, ended_at=now, message=f"{lost}, and no attempt is left", lease=""
-    )
     cancelled = expired.filter(cancel_requested=True).update(
         state=JobState.CANCELLED, ended_at=now, message=f"cancelled; {lost}", lease=""
     )
+    failed = expired.filter(attempt__gte=F("max_attempts")).update(
+        state=JobState.FAILED, ended_at=now, message=f"{lost}, and no attempt is left", lease=""
+    )
     requeued = expired.update(state=JobState.QUEUED, lease="", lease_until=None, message=f"{lost}; queued again")
-    for job_id, queue_name in Job.objects.filter(state=JobState.QUEUED).order_by("id").values_list("pk", "queue")[:200]:
-        queue.ring(job_id, queue_name)
+    for name in Job.objects.filter(state=JobState.QUEUED).order_by("queue").values_list("queue", flat=True).distinct():
+        ring_next(name)
     return failed + cancelled + requeued
 
 

@@ -7,14 +7,16 @@ import click
 
 def register(group: click.Group) -> None:
     """Add all commands; called once Django is set up, since they import its models."""
-    from harnesslab.cli import bundles, checks, comparisons, demonstration, imports
+    from harnesslab.cli import bundles, checks, comparisons, demonstration, imports, preparation, serve
 
     for command in (
-        imports.import_files,
-        checks.check,
-        comparisons.compare,
         bundles.export,
         bundles.verify,
+        checks.check,
+        comparisons.compare,
         demonstration.demo,
+        imports.import_files,
+        preparation.prepare,
+        serve.serve,
     ):
         group.add_command(command)

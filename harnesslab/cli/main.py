@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from harnesslab import __version__
 from harnesslab.core.errors import HarnessLabError
 
 
@@ -23,7 +24,7 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands)
-@click.version_option(package_name="harnesslab")
+@click.version_option(__version__, prog_name="harnesslab")
 def cli() -> None:
     """HarnessLab: what ran, what happened, where two runs part and why."""
 

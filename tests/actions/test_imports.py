@@ -26,7 +26,7 @@ def unit(text: str | bytes, name: str = "runs.jsonl") -> Unit:
 
 
 def lines(rollouts: int = 2) -> str:
-    written = []
+    written: list[dict[str, object]] = []
     for trial in range(rollouts):
         written.append({"rollout": {"schema": native.SCHEMA, "case": "c", "trial": trial, "outcome": "solved"}})
         written.append({"kind": "model_call", "messages": [{"role": "user", "content": "go"}], "text": f"done {trial}"})

@@ -16,7 +16,7 @@ from tests.recordings import recording
 pytestmark = pytest.mark.django_db
 
 
-def refused(statement: str, *values: object) -> bool:
+def refused(statement: str, *values: int | str | bytes) -> bool:
     """Say whether the database refuses a statement."""
     try:
         with transaction.atomic(), connection.cursor() as cursor:

@@ -1,0 +1,1 @@
+"""What the workers do when the bell rings: one module a noun."""

@@ -1,0 +1,76 @@
+"""One attempt at a job: claim, beat, do the work of its kind, record the end once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from celery.signals import worker_shutting_down
+
+from harnesslab.actions import jobs, uploads
+from harnesslab.core.errors import HarnessLabError
+from harnesslab.queue import TASK, app
+from workers.tasks.leases import HeldLease
+
+log = logging.getLogger(__name__)
+
+Progress = Callable[[int, str], bool]
+"""Told how much is done and a sentence; False means: stop now."""
+Work = Callable[[dict[str, Any], Progress], dict[str, Any]]
+
+KINDS: Mapping[str, Work] = {"import": uploads.run_import}
+"""What each kind of job does."""
+
+_shutting_down = False
+
+
+@app.task(name=TASK)
+def run_job(job_id: int) -> None:
+    """Make one attempt at a job, unless another worker has it or it has ended."""
+    claimed = jobs.claim(job_id)
+    if claimed is None:
+        return
+    job, token = claimed
+    log.info("job %s (%s): attempt %s", job.pk, job.kind, job.attempt)
+    with HeldLease(job.pk, token, lambda: _shutting_down) as lease:
+        _attempt(job.kind, job.payload, lease)
+    jobs.ring_next(job.queue)
+
+
+def _attempt(kind: str, payload: dict[str, Any], lease: HeldLease) -> None:
+    """Do the work and record its end; an error becomes the job's sentence."""
+    work = KINDS.get(kind)
+    if work is None:
+        jobs.fail(lease.job_id, lease.token, f"this version has no job of kind {kind!r}; it knows {_known()}")
+        return
+    try:
+        result = work(payload, lease.progress)
+    except HarnessLabError as error:
+        log.info("job %s failed: %s", lease.job_id, error.sentence)
+        jobs.fail(lease.job_id, lease.token, error.sentence)
+    except Exception as error:
+        log.exception("job %s failed unexpectedly", lease.job_id)
+        jobs.fail(lease.job_id, lease.token, f"{type(error).__name__}: {error}")
+    else:
+        _end(lease, result)
+
+
+def _end(lease: HeldLease, result: dict[str, Any]) -> None:
+    if not result.get("cancelled"):
+        jobs.finish(lease.job_id, lease.token, result, lease.message)
+    elif _shutting_down and not lease.refused:
+        jobs.give_back(lease.job_id, lease.token)
+    else:
+        jobs.stop(lease.job_id, lease.token)
+
+
+def _known() -> str:
+    return ", ".join(sorted(KINDS))
+
+
+@worker_shutting_down.connect
+def _note_shutdown(**_: object) -> None:
+    """Let the running job stop at its next progress, so that it is given back instead of waiting for its lease."""
+    global _shutting_down
+    _shutting_down = True

@@ -1,0 +1,72 @@
+"""The lease of a running job, kept alive by a thread while the work goes on."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+
+from django.db import DatabaseError, connection
+
+from harnesslab.actions import jobs
+
+BEAT_S = jobs.LEASE.total_seconds() / 3
+PROGRESS_S = 0.5
+"""Progress is written at most this often."""
+log = logging.getLogger(__name__)
+
+
+class HeldLease:
+    """Beats until it is left; `refused` once the row says that the job is no longer ours, or was cancelled."""
+
+    def __init__(self, job_id: int, token: str, shutting_down: Callable[[], bool]) -> None:
+        self.job_id = job_id
+        self.token = token
+        self.message = ""
+        self._shutting_down = shutting_down
+        self._refused = threading.Event()
+        self._left = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name=f"lease of job {job_id}", daemon=True)
+        self._written = 0.0
+
+    @property
+    def refused(self) -> bool:
+        """Whether the work must stop because the row said so."""
+        return self._refused.is_set()
+
+    def progress(self, done: int, message: str) -> bool:
+        """Note progress; False tells the work to stop."""
+        self.message = message
+        now = time.monotonic()
+        if now - self._written >= PROGRESS_S:
+            self._written = now
+            if not jobs.heartbeat(self.job_id, self.token, done, message):
+                self._refused.set()
+        return not self.refused and not self._shutting_down()
+
+    def __enter__(self) -> HeldLease:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._left.set()
+        self._thread.join()
+
+    def _beat(self) -> None:
+        try:
+            while not self._left.wait(BEAT_S) and not self.refused:
+                self._beat_once()
+        finally:
+            connection.close()
+
+    def _beat_once(self) -> None:
+        try:
+            if not jobs.heartbeat(self.job_id, self.token):
+                self._refused.set()
+        except DatabaseError as error:  # the next beat comes before the lease ends
+            log.warning("no heartbeat for job %s: %s", self.job_id, error)
+            connection.close()
