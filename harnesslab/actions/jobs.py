@@ -17,6 +17,7 @@ from harnesslab import queue
 from harnesslab.accounts.models import User
 from harnesslab.core.errors import Conflict, NotFound
 from harnesslab.store.models import Job, JobState
+from harnesslab.store.models.jobs import ENDED
 from harnesslab.store.text import storable
 
 LEASE = timedelta(seconds=30)
@@ -110,6 +111,11 @@ def ring_next(queue_name: str) -> None:
     waiting = Job.objects.all().waiting(queue_name).values_list("pk", flat=True).first()
     if waiting is not None:
         queue.ring(waiting, queue_name)
+
+
+def has_ended(job_id: int) -> bool:
+    """Say whether a job is over for good."""
+    return Job.objects.filter(pk=job_id, state__in=ENDED).exists()
 
 
 def cancel(job_id: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
@@ -47,19 +48,16 @@ def _spool(file: Upload, name: str, project: str, user: User) -> dict[str, Any]:
         for chunk in file.chunks():
             handle.write(chunk)
     payload: dict[str, object] = {"path": str(place), "name": name, "project": project}
-    job = enqueue("import", payload, user=user, total=file.size)
+    job = enqueue("import", payload, user=user)
     return {"file": name, "status": "queued", "job": job.pk, "rollouts": [], "reason": "", "skipped": [], "format": ""}
 
 
 def run_import(payload: dict[str, Any], progress: Callable[[int, str], bool]) -> dict[str, Any]:
-    """Do an import job; `progress(rollouts, message)` returns False to stop. The spooled file is removed at its end."""
+    """Do an import job; `progress(rollouts, message)` returns False to stop. What is stored by then stays."""
     place = Path(payload["path"])
-    stopped = False
 
     def told(count: int) -> None:
-        nonlocal stopped
         if not progress(count, f"{count} rollouts stored"):
-            stopped = True
             raise InterruptedError
 
     unit = Unit(payload["name"], {payload["name"]: InputFile.of_path(place)})
@@ -67,6 +65,9 @@ def run_import(payload: dict[str, Any], progress: Callable[[int, str], bool]) ->
         results = [asdict(result) for result in import_units(expand(unit), project=payload["project"], progress=told)]
     except InterruptedError:
         return {"results": [], "cancelled": True}
-    place.unlink(missing_ok=True)
-    place.parent.rmdir()
     return {"results": results}
+
+
+def discard_upload(payload: dict[str, Any]) -> None:
+    """Remove an upload's spooled file once its job has ended; another attempt would need it until then."""
+    shutil.rmtree(Path(payload["path"]).parent, ignore_errors=True)

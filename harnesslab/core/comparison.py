@@ -114,8 +114,12 @@ def _aligned(path_a: Path, path_b: Path, items_a: list[Item], items_b: list[Item
     start = first_difference(path_a, path_b)
     if start is None:
         return [Row(alignment.Relation.EQUAL, index, index) for index in range(len(items_a))]
-    rest = alignment.align(items_a[start:], items_b[start:])
     common = [Row(alignment.Relation.EQUAL, index, index) for index in range(start)]
+    if start < min(len(items_a), len(items_b)) and items_a[start].digest == items_b[start].digest:
+        # what happened is equal and only the input differs, which alignment doesn't look at
+        common.append(Row(alignment.Relation.CHANGED, start, start))
+        start += 1
+    rest = alignment.align(items_a[start:], items_b[start:])
     return common + [
         Row(row.relation, None if row.a is None else row.a + start, None if row.b is None else row.b + start)
         for row in rest

@@ -64,7 +64,9 @@ def model_finding(
             "the request failed or was retried in one and not in the other",
             (pair("error", left.error, right.error), pair("attempt", left.attempt, right.attempt)),
         )
-    return _output(left, right, declared)
+    scrubbed = contract.rules and first_input_difference(a, b, at_a, at_b, RAW, start) is not None
+    answered = "inputs that are equal only after the rules" if scrubbed else "the same input"
+    return _output(left, right, declared, f"{answered} {'were' if scrubbed else 'was'} answered differently")
 
 
 def _earlier(
@@ -110,7 +112,7 @@ def _input(
     return replace(harness_finding(difference.why, evidence, declared), boundary="harness")
 
 
-def _output(left: ModelCall, right: ModelCall, declared: Sequence[ConditionPair]) -> Finding:
+def _output(left: ModelCall, right: ModelCall, declared: Sequence[ConditionPair], answered: str) -> Finding:
     token = _token_index(left, right)
     label, text_a, text_b = _output_part(left, right)
     rows = [Evidence(label, text_a, text_b)]
@@ -122,7 +124,6 @@ def _output(left: ModelCall, right: ModelCall, declared: Sequence[ConditionPair]
         if not same(left.settings.get(name), right.settings.get(name))
     ]
     conditions = named(declared, MODEL_CONDITIONS)
-    answered = "the same input was answered differently"
     if conditions or settings:
         what = (
             clause(conditions) if conditions else f"the requests differ in {', '.join(row.label for row in settings)}"

@@ -98,9 +98,9 @@ def test_what_the_rules_made_equal_is_said() -> None:
         f"Identical in all 2 steps at the level text. 1 scrub rule removed something; {VOLATILE}"
     )
     assert told(timed("0.12"), timed("0.31", "y"), SCRUBBED) == (
-        "Identical for 2 steps. At step 3, at the boundary tool:bash: the result of bash that the model was given "
-        'differs, from "0.12s" against "0.31s". That is at the level text, where 1 scrub rule removed something; '
-        + VOLATILE
+        "Identical for 2 steps. At step 3 the model parts them: inputs that are equal only after the rules were "
+        'answered differently, from "x" against "y"; neither temperature nor seed recorded. '
+        "That is at the level text, where 1 scrub rule removed something; " + VOLATILE
     )
 
 

@@ -21,6 +21,8 @@ Work = Callable[[dict[str, Any], Progress], dict[str, Any]]
 
 KINDS: Mapping[str, Work] = {"import": uploads.run_import}
 """What each kind of job does."""
+CLEANUPS: Mapping[str, Callable[[dict[str, Any]], None]] = {"import": uploads.discard_upload}
+"""What is removed once a job of a kind has ended for good."""
 
 _shutting_down = False
 
@@ -35,6 +37,8 @@ def run_job(job_id: int) -> None:
     log.info("job %s (%s): attempt %s", job.pk, job.kind, job.attempt)
     with HeldLease(job.pk, token, lambda: _shutting_down) as lease:
         _attempt(job.kind, job.payload, lease)
+    if job.kind in CLEANUPS and jobs.has_ended(job.pk):
+        CLEANUPS[job.kind](job.payload)
     jobs.ring_next(job.queue)
 
 
