@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+WIDEST = 24
+"""Shorter comparisons are drawn as if they had so many steps, so that a step is never a slab."""
 BARS = 400
 """Longer comparisons are drawn with several steps in a bar, each bar showing the worst of its steps."""
 _WORST = ("changed", "only-a", "only-b", "moved", "scrubbed", "equal")
@@ -46,13 +48,18 @@ class Cell(Protocol):
     def row(self) -> int:
         """Row to select."""
 
+    @property
+    def start(self) -> int:
+        """Its first row."""
+
 
 def strip_figure(cells: Sequence[Cell]) -> dict[str, Any]:
     """Return a Plotly figure; colours are the page's tokens, which the page's script puts in."""
     size = -(-len(cells) // BARS) or 1
     bins = [cells[start : start + size] for start in range(0, len(cells), size)]
     data = [_bars("B", "only-a", bins), _bars("A", "only-b", bins)]
-    return {"data": data, "layout": _layout(len(bins))}
+    starts = [cells[0].start for cells in bins]
+    return {"data": data, "layout": {**_layout(len(bins)), "meta": {"starts": starts}}}
 
 
 def _bars(name: str, gone: str, bins: Sequence[Sequence[Cell]]) -> dict[str, Any]:
@@ -88,14 +95,14 @@ def _text(name: str, cells: Sequence[Cell], relation: str) -> str:
 
 def _layout(count: int) -> dict[str, Any]:
     return {
-        "height": 62,
-        "margin": {"l": 22, "r": 0, "t": 2, "b": 2},
+        "height": 50,
+        "margin": {"l": 22, "r": 1, "t": 1, "b": 1},
         "barmode": "overlay",
-        "bargap": 0.12 if count <= 120 else 0,
+        "bargap": 0.06 if count <= 120 else 0,
         "showlegend": False,
-        "xaxis": {"visible": False, "range": [-0.5, count - 0.5], "fixedrange": False},
+        "xaxis": {"visible": False, "range": [-0.5, max(count, WIDEST) - 0.5], "fixedrange": False},
         "yaxis": {
-            "range": [0, 2.15],
+            "range": [-0.1, 2.25],
             "tickvals": [0.5, 1.65],
             "ticktext": ["B", "A"],
             "fixedrange": True,

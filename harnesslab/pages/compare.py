@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from harnesslab.actions.comparisons import override_cause, prepare
-from harnesslab.core.contract import Contract
+from harnesslab.core.contract import Contract, Level
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.evidence import Cause
 from harnesslab.core.manifest import Difference
@@ -59,9 +59,12 @@ def compare(request: HttpRequest) -> HttpResponse:
         "detail": row_detail(found, selected) if found.found.rows else None,
         "first": first,
         "selected": selected,
+        "by_token": _by_token(request),
         "differences": only,
         "figure": strip_figure(strip(found)),
-        "conditions": [pair for pair in found.found.conditions if pair.difference is not Difference.EQUAL],
+        "conditions": found.found.declared,
+        "gaps": [pair for pair in found.found.conditions if pair.difference is Difference.NOT_SHOWN],
+        "total_conditions": len(found.found.conditions),
         "equal_conditions": sum(pair.difference is Difference.EQUAL for pair in found.found.conditions),
         "siblings": siblings(get_rollout(found.row_a.id)),
         "override": override_of(found.row_a.id, found.row_b.id, found.found.contract),
@@ -76,7 +79,9 @@ def compare_rows(request: HttpRequest) -> HttpResponse:
     """A further window of aligned rows."""
     found = _aligned(request)
     only = request.GET.get("differences") == "1"
-    window = row_window(found, _row(request, 0, len(found.rows)), only_differences=only)
+    until = request.GET.get("until", "")
+    start = _row(request, 0, len(found.rows))
+    window = row_window(found, start, only_differences=only, until=int(until) if until.isdigit() else None)
     return render(request, "compare/_rows.html", {"window": window, "query": _query(request), "selected": -1})
 
 
@@ -84,7 +89,11 @@ def compare_row(request: HttpRequest) -> HttpResponse:
     """One aligned row in full."""
     found = _aligned(request)
     detail = row_detail(found, _row(request, 0, len(found.rows)))
-    return render(request, "compare/_detail.html", {"detail": detail, "a": found.row_a, "b": found.row_b})
+    return render(
+        request,
+        "compare/_detail.html",
+        {"detail": detail, "a": found.row_a, "b": found.row_b, "by_token": _by_token(request)},
+    )
 
 
 def compare_report(request: HttpRequest) -> JsonResponse:
@@ -152,6 +161,10 @@ def _query(request: HttpRequest, **changes: str) -> str:
     names = ("a", "b", "level", "rules", "only", "differences", "row")
     values = {name: request.GET.get(name, "") for name in names} | changes
     return urlencode({name: value for name, value in values.items() if value})
+
+
+def _by_token(request: HttpRequest) -> bool:
+    return contract_of(request).level in (Level.TOKEN_IDS, Level.LOGPROBS)
 
 
 def _rules_url(request: HttpRequest, key: str) -> str:

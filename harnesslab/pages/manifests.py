@@ -30,6 +30,9 @@ def manifest(request: HttpRequest, digest: str) -> HttpResponse:
         )
         for section in SECTIONS
     ]
+    differing = [row for _, rows in sections for row in rows if row[3] and row[3].difference is Difference.DIFFERENT]
+    if differing:
+        sections = [("different", differing), *sections]
     known, total = document.completeness
     return render(
         request,

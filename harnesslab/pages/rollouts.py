@@ -21,6 +21,9 @@ from harnesslab.queries.filters import CHOICES, SORTS, RolloutFilter
 from harnesslab.queries.rollouts import facts_of, get_rollout, group_page, rollout_page, row_of, siblings
 from harnesslab.queries.tapes import StoredTape
 
+SEARCHED = 12
+"""With more values than these, a filter's values can be searched."""
+
 
 def rollouts(request: HttpRequest) -> HttpResponse:
     """The list, flat or by case; `after` pages on and answers with the further rows alone."""
@@ -29,7 +32,7 @@ def rollouts(request: HttpRequest) -> HttpResponse:
     context = {
         "filter": chosen,
         "query": chosen.url(),
-        "chips": [(name, value, chosen.url(**{name: ""})) for name, value in chosen.active],
+        "chips": [(name, value, *_chip(name, value), chosen.url(**{name: ""})) for name, value in chosen.active],
         "sorts": list(SORTS),
     }
     if chosen.by == "case":
@@ -48,8 +51,10 @@ def filter_values(request: HttpRequest) -> HttpResponse:
     """The values of one filter under the others, as links."""
     chosen = RolloutFilter.of(request.GET)
     name = request.GET.get("facet", "")
-    values = [(value, count, chosen.url(**{name: value})) for value, count in facet(chosen, name)]
-    return render(request, "rollouts/_facet.html", {"name": name, "values": values})
+    find = request.GET.get("find", "")
+    values = [(value, count, chosen.url(**{name: value})) for value, count in facet(chosen, name, find)]
+    context = {"name": name, "values": values, "query": chosen.url(), "searched": bool(find) or len(values) > SEARCHED}
+    return render(request, "rollouts/_facet.html", context)
 
 
 def rollout(request: HttpRequest, rollout_id: int) -> HttpResponse:
@@ -77,7 +82,8 @@ def rollout(request: HttpRequest, rollout_id: int) -> HttpResponse:
 def rollout_events(request: HttpRequest, rollout_id: int) -> HttpResponse:
     """A further window of the step list."""
     tape = StoredTape(get_rollout(rollout_id))
-    window = event_window(tape, _number(request, "from"))
+    until = _number(request, "until") if "until" in request.GET else None
+    window = event_window(tape, _number(request, "from"), until=until)
     return render(request, "rollouts/_events.html", {"rollout": tape.rollout, "window": window})
 
 
@@ -121,6 +127,15 @@ def save(request: HttpRequest) -> HttpResponse:
     query = RolloutFilter.of(dict(_pairs(request.POST.get("query", "")))).url()
     save_view(request.user, request.POST.get("name", ""), query)  # type: ignore[arg-type]
     return redirect(f"{reverse('rollouts')}?{query}")
+
+
+def _chip(name: str, value: str) -> tuple[str, str]:
+    """Return a filter's name and value as words."""
+    number, _, count = value.partition("@")
+    if name != "prefix" or not number.isdigit():
+        return name, value
+    row = get_rollout(int(number))
+    return f"same first {count} events as", f"{row.case.name} #{row.trial + 1}"
 
 
 def _pairs(query: str) -> list[tuple[str, str]]:

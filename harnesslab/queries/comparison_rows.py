@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 
-from harnesslab.core.alignment import Row
+from harnesslab.core.alignment import SAME, Row
 from harnesslab.core.canonical import JSON, parse
+from harnesslab.core.events import ModelCall
+from harnesslab.core.messages import view
 from harnesslab.core.text_difference import Span, ValueDifference, spans, value_differences
 from harnesslab.queries.comparisons import Aligned
-from harnesslab.queries.events import Block, EventDetail, event_detail
+from harnesslab.queries.events import Block, EventDetail, event_detail, message_text
 from harnesslab.queries.read_model import ReadModel
+from harnesslab.queries.token_differences import TokenDifference, token_difference
+
+INCIDENTAL = frozenset({"latency", "at", "response id", "read from", "call id"})
+"""Facts that differ between any two runs."""
+MAX_MESSAGES = 400
+"""Longer inputs are not read to be compared."""
 
 
 class BlockPair(ReadModel):
@@ -25,6 +34,15 @@ class BlockPair(ReadModel):
     """(path, A, B) where both sides are JSON."""
 
 
+class Kept(ReadModel):
+    """One side's model call, and how many messages it kept of the call before it."""
+
+    name: str
+    rollout: int
+    index: int
+    input_kept: int
+
+
 class RowDetail(ReadModel):
     """One aligned row in full."""
 
@@ -33,9 +51,23 @@ class RowDetail(ReadModel):
     a: EventDetail | None
     b: EventDetail | None
     facts: list[tuple[str, str, str]]
-    """(name, A, B) of facts, those that differ and those that matter."""
+    """(name, A, B) of the facts that differ."""
+    others: list[tuple[str, str, str]]
+    """(name, A, B) of the facts that are equal, or that no two runs share: times, ids."""
     pairs: list[BlockPair]
+    """The content that differs."""
+    same: list[BlockPair]
+    """The content that is equal."""
     input_note: str
+    input_compared: str
+    """How the two inputs compare, where both are model calls."""
+    sides: list[Kept]
+    tokens: TokenDifference | None
+    before: int | None
+    """Number of the row before it that differs, of the next one, its own place among them, and how many there are."""
+    after: int | None
+    place: int | None
+    differences: int
 
 
 def row_detail(compared: Aligned, number: int) -> RowDetail:
@@ -43,14 +75,32 @@ def row_detail(compared: Aligned, number: int) -> RowDetail:
     row = compared.rows[number]
     detail_a = event_detail(compared.a, row.a) if row.a is not None else None
     detail_b = event_detail(compared.b, row.b) if row.b is not None else None
+    facts = _facts(detail_a, detail_b)
+    pairs = _pairs(detail_a, detail_b)
+    different = [other for other, found in enumerate(compared.rows) if found.relation not in SAME]
+    at = bisect_left(different, number)
+    here = at < len(different) and different[at] == number
     return RowDetail(
         number=number,
         relation=row.relation.value,
         a=detail_a,
         b=detail_b,
-        facts=_facts(detail_a, detail_b),
-        pairs=_pairs(compared, row, detail_a, detail_b),
+        facts=[fact for fact in facts if _tells(fact)],
+        others=[fact for fact in facts if not _tells(fact)],
+        pairs=[pair for pair in pairs if not pair.equal],
+        same=[pair for pair in pairs if pair.equal],
         input_note=_input_note(detail_a, detail_b),
+        input_compared=_input_compared(compared, row),
+        sides=[
+            Kept(name=name, rollout=side.id, index=detail.index, input_kept=detail.input_kept)
+            for name, side, detail in (("A", compared.row_a, detail_a), ("B", compared.row_b, detail_b))
+            if detail is not None
+        ],
+        tokens=_tokens(compared, row),
+        before=different[at - 1] if at else None,
+        after=next(iter(different[at + here : at + here + 1]), None),
+        place=at if here else None,
+        differences=len(different),
     )
 
 
@@ -59,12 +109,48 @@ def _facts(a: EventDetail | None, b: EventDetail | None) -> list[tuple[str, str,
     return [(name, left.get(name, "–"), right.get(name, "–")) for name in dict.fromkeys((*left, *right))]
 
 
+def _tells(fact: tuple[str, str, str]) -> bool:
+    name, left, right = fact
+    return left != right and name not in INCIDENTAL
+
+
+def _tokens(compared: Aligned, row: Row) -> TokenDifference | None:
+    if row.a is None or row.b is None:
+        return None
+    one, two = compared.a.event(row.a), compared.b.event(row.b)
+    return token_difference(one, two) if isinstance(one, ModelCall) and isinstance(two, ModelCall) else None
+
+
+def _input_compared(compared: Aligned, row: Row) -> str:
+    """Say whether two calls were given the same words, and where not; ids and long inputs are left out."""
+    if row.a is None or row.b is None or {compared.a.kinds[row.a], compared.b.kinds[row.b]} != {"model_call"}:
+        return ""
+    counts = len(compared.a.message_positions(row.a)), len(compared.b.message_positions(row.b))
+    if max(counts) > MAX_MESSAGES:
+        return ""
+    left, right = (
+        [_said(message) for message in tape.messages(index)]
+        for tape, index in ((compared.a, row.a), (compared.b, row.b))
+    )
+    total = f"{counts[0]} messages" if counts[0] == counts[1] else f"{counts[0]} and {counts[1]} messages"
+    if left == right:
+        return f"the same words, {total}" if counts[0] != 1 else "the same words, 1 message"
+    pairs = enumerate(zip(left, right, strict=False))
+    first = next((at for at, (one, two) in pairs if one != two), min(counts))
+    role = (left if first < len(left) else right)[first][0]
+    return f"{total}; the first that differs is message {first + 1}, {role}"
+
+
+def _said(message: JSON) -> tuple[str, str]:
+    return view(message).role, message_text(message)
+
+
 def _input_note(a: EventDetail | None, b: EventDetail | None) -> str:
     notes = [detail.input_summary for detail in (a, b) if detail is not None and detail.input_summary]
     return notes[0] if len(set(notes)) == 1 else " / ".join(notes)
 
 
-def _pairs(compared: Aligned, row: Row, a: EventDetail | None, b: EventDetail | None) -> list[BlockPair]:
+def _pairs(a: EventDetail | None, b: EventDetail | None) -> list[BlockPair]:
     """Pair the blocks of two events by title, in order; a block without a partner stands against nothing."""
     left, right = list(a.blocks) if a else [], list(b.blocks) if b else []
     pairs: list[tuple[Block | None, Block | None]] = []
@@ -74,10 +160,10 @@ def _pairs(compared: Aligned, row: Row, a: EventDetail | None, b: EventDetail | 
             right.remove(partner)
         pairs.append((block, partner))
     pairs += [(None, block) for block in right]
-    return [_pair(compared, row, one, two) for one, two in pairs]
+    return [_pair(one, two) for one, two in pairs]
 
 
-def _pair(compared: Aligned, row: Row, one: Block | None, two: Block | None) -> BlockPair:
+def _pair(one: Block | None, two: Block | None) -> BlockPair:
     text_a, text_b = one.text if one else "", two.text if two else ""
     values = _values(text_a, text_b) if one is not None and two is not None and not one.cut and not two.cut else []
     found = spans(text_a, text_b)

@@ -17,7 +17,8 @@ class Cell:
     step_a: int | None
     step_b: int | None
     row: int
-    label: str
+    start: int
+    """Its first row of any relation."""
 
 
 _WORST = (Relation.CHANGED, Relation.ONLY_A, Relation.ONLY_B, Relation.MOVED, Relation.SCRUBBED, Relation.EQUAL)
@@ -54,4 +55,4 @@ def _same_cell(current: tuple[int | None, int | None], place: tuple[int | None, 
 def _cell(rows: Sequence[Row], group: Sequence[int], steps: tuple[int | None, int | None]) -> Cell:
     relation = min((rows[number].relation for number in group), key=_WORST.index)
     first = next(number for number in group if rows[number].relation is relation)
-    return Cell(relation.value, steps[0], steps[1], first, "")
+    return Cell(relation.value, steps[0], steps[1], first, group[0])

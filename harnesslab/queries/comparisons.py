@@ -211,13 +211,18 @@ def first_difference_row(rows: Sequence[Row]) -> int | None:
     return next((number for number, row in enumerate(rows) if row.relation not in SAME), None)
 
 
-def row_window(compared: Aligned, start: int, *, only_differences: bool = False, size: int = WINDOW) -> RowWindow:
-    """Return aligned rows from number `start` on; with `only_differences`, equal ones are left out."""
+def row_window(
+    compared: Aligned, start: int, *, only_differences: bool = False, until: int | None = None, size: int = WINDOW
+) -> RowWindow:
+    """Return aligned rows from number `start` on, with `until` only those before an already shown one.
+
+    With `only_differences`, equal ones are left out.
+    """
     rows = compared.rows
     numbers = [n for n, row in enumerate(rows) if not only_differences or row.relation not in SAME]
     first = next((place for place, number in enumerate(numbers) if number >= start), len(numbers))
-    chosen = numbers[first : first + size]
-    after = numbers[first + size] if first + size < len(numbers) else None
+    chosen = [number for number in numbers[first : first + size] if until is None or number < until]
+    after = numbers[first + size] if until is None and first + size < len(numbers) else None
     before = numbers[max(0, first - size)] if first else None
     return RowWindow(
         rows=[aligned_row(compared.a, compared.b, rows[number], number) for number in chosen],

@@ -42,6 +42,8 @@ class EventRow(ReadModel):
     agent: str
     opens_step: bool
     failed: bool
+    attempt: int
+    """Which attempt of its step a model call is, from 0."""
 
 
 class EventWindow(ReadModel):
@@ -83,6 +85,8 @@ class EventDetail(ReadModel):
     facts: list[tuple[str, str]]
     blocks: list[Block]
     input_summary: str
+    input_kept: int
+    """How many messages a model call kept of the same agent's call before it."""
     seal: str
     attempts: list[int]
     """Event positions of the step's attempts, where there are several."""
@@ -105,14 +109,15 @@ def event_row(event: AnyEvent, index: int, *, opens_step: bool) -> EventRow:
         agent=event.agent,
         opens_step=opens_step,
         failed=failed,
+        attempt=event.attempt if isinstance(event, ModelCall) else 0,
     )
 
 
-def event_window(tape: StoredTape, start: int, size: int = WINDOW) -> EventWindow:
-    """Return the events from `start` on."""
+def event_window(tape: StoredTape, start: int, size: int = WINDOW, until: int | None = None) -> EventWindow:
+    """Return the events from `start` on; with `until`, only those that stand before an already shown one."""
     total = tape.rollout.events
     start = max(0, min(start, total - 1))
-    end = min(total, start + size)
+    end = min(total, start + size) if until is None else min(total, until)
     rows = []
     previous = tape.event(start - 1).step if start else -1
     for index in range(start, end):
@@ -120,7 +125,10 @@ def event_window(tape: StoredTape, start: int, size: int = WINDOW) -> EventWindo
         rows.append(event_row(event, index, opens_step=event.step != previous))
         previous = event.step
     return EventWindow(
-        rows=rows, before=max(0, start - size) if start else None, after=end if end < total else None, total=total
+        rows=rows,
+        before=max(0, start - size) if start else None,
+        after=end if until is None and end < total else None,
+        total=total,
     )
 
 
@@ -146,6 +154,7 @@ def event_detail(tape: StoredTape, index: int) -> EventDetail:
         facts=_facts(event),
         blocks=_blocks(tape, index, event, change),
         input_summary=_input_summary(tape, index, change) if change is not None else "",
+        input_kept=change.kept if change is not None else 0,
         seal=tape.seal(index).hex(),
         attempts=_attempts(tape, index, event),
     )
@@ -163,6 +172,8 @@ def part(tape: StoredTape, index: int, name: str) -> str:
         return pretty(to_json(event))
     if kind == "tools" and isinstance(event, ModelCall) and event.tools is not None:
         return pretty(tape.payload(event.tools))
+    if kind == "kept" and isinstance(event, ModelCall):
+        return kept_text(tape, index, event)
     if kind == "curl" and isinstance(event, ModelCall):
         return curl(tape, index, event)
     if kind == "request" and isinstance(event, ModelCall):
@@ -180,6 +191,14 @@ def message_text(message: JSON) -> str:
     seen = view(message)
     calls = [f"→ {call.name} {call.raw if call.raw is not None else _json(call.arguments)}" for call in seen.tool_calls]
     return "\n".join(piece for piece in (seen.reasoning, seen.text, *calls) if piece)
+
+
+def kept_text(tape: StoredTape, index: int, event: ModelCall) -> str:
+    """Return the messages that a call kept of the same agent's call before it, each under its role."""
+    previous = _previous_call(tape, index, event.agent)
+    before = set(tape.message_positions(previous)) if previous is not None else set()
+    kept = [tape.payload(position) for position in tape.message_positions(index) if position in before]
+    return "\n\n".join(f"── {view(message).role}\n{message_text(message)}" for message in kept)
 
 
 def request_body(tape: StoredTape, index: int, event: ModelCall) -> dict[str, JSON]:
@@ -223,8 +242,8 @@ def _blocks(tape: StoredTape, index: int, event: AnyEvent, change: InputChange |
             return [_block("user", text_of(event.content), "content")]
         case SubagentCall():
             return [
-                _block("given", text_of(event.input), "input"),
-                _block("answered", text_of(event.output), "output"),
+                _block("given", _content(event.input), "input"),
+                _block("answered", _content(event.output), "output"),
             ]
         case Verification():
             return _verification_blocks(event)

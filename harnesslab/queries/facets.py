@@ -12,17 +12,23 @@ FACETS = ("project", "panel", "case", "experiment", "model", "engine", "harness"
 LIMIT = 60
 
 
-def facet(chosen: RolloutFilter, name: str) -> list[tuple[str, int]]:
-    """Return (value, rollouts) of a filter, most frequent first; raises `InvalidValue` for an unknown one."""
+def facet(chosen: RolloutFilter, name: str, containing: str = "") -> list[tuple[str, int]]:
+    """Return (value, rollouts) of a filter, most frequent first, of the values that contain a text.
+
+    Raises `InvalidValue` for an unknown filter.
+    """
     rows = chosen.without(name).apply(Rollout.objects.all())
     if name == "tag":
         counts: dict[str, int] = {}
         for tags in rows.exclude(tags=[]).values_list("tags", flat=True)[:5000]:
             for tag in tags:
                 counts[tag] = counts.get(tag, 0) + 1
-        return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:LIMIT]
+        held = [item for item in counts.items() if containing.lower() in item[0].lower()]
+        return sorted(held, key=lambda item: (-item[1], item[0]))[:LIMIT]
     if name not in FACETS and name not in CHOICES:
         raise InvalidValue(f"no such filter: {name}")
     column = COLUMNS[name]
+    if containing:
+        rows = rows.filter(**{f"{column}__icontains": containing})
     found = rows.exclude(**{column: ""}).values_list(column).annotate(n=Count("pk")).order_by("-n", column)[:LIMIT]
     return [(value, count) for value, count in found if value]

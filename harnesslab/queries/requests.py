@@ -6,6 +6,7 @@ from collections import defaultdict
 
 from django.db.models import Count, Max
 
+from harnesslab.core.canonical import JSON, canonical_bytes
 from harnesslab.core.errors import InvalidValue, NotFound
 from harnesslab.core.events import ModelCall
 from harnesslab.core.labels import clip, label
@@ -17,6 +18,8 @@ from harnesslab.store.models import Event, Rollout
 from harnesslab.store.models.events import KEY_SHIFT, KINDS, MAX_EVENTS
 
 PAGE = 50
+PREVIEW = 2000
+"""Characters shown of a message."""
 MAX_CALLS = 500
 """Calls of one request that are read for its page."""
 
@@ -61,10 +64,13 @@ class RequestDetail(ReadModel):
     digest: str
     sent: int
     answers: list[Answer]
-    messages: list[tuple[str, str]]
+    messages: list[tuple[str, str, int]]
+    """(role, beginning of the text, its whole length)."""
     model: str
     engines: list[str]
     settings: list[tuple[str, str]]
+    first: tuple[int, int]
+    """(rollout, event) of one call that sent it."""
 
 
 def request_page(offset: int = 0, *, unstable_only: bool = False) -> RequestPage:
@@ -139,10 +145,11 @@ def request_detail(digest: str) -> RequestDetail:
         digest=digest,
         sent=sent,
         answers=answers,
-        messages=[(seen.role, clip(seen.text, 400)) for seen in messages],
+        messages=[(seen.role, _preview(seen.text), len(seen.text)) for seen in messages],
         model=event.model,
         engines=sorted({rollout.engine for rollout in rollouts.values() if rollout.engine}),
-        settings=[(name, str(value)) for name, value in event.settings.items()],
+        settings=[(name, _setting(value)) for name, value in event.settings.items() if name != "model"],
+        first=(first >> KEY_SHIFT, index),
     )
 
 
@@ -170,6 +177,10 @@ def _answers(ordered: list[tuple[str, list[int]]], tapes: dict[int, StoredTape])
     return found
 
 
+def _preview(text: str) -> str:
+    return text if len(text) <= PREVIEW else f"{text[:PREVIEW]}…"
+
+
 def _answer_text(event: ModelCall) -> str:
     named = label(event)
     return clip(f"{named.what}: {named.detail}", 400)
@@ -182,13 +193,26 @@ def _first_difference(reference: ModelCall, event: ModelCall) -> str:
         first = next((index for index, (one, two) in pairs if one != two), None)
         if first is not None:
             return f"token {first + 1}"
-    runs = spans(_whole(reference), _whole(event))
-    if not runs or (len(runs) == 1 and runs[0].side == "equal"):
-        return "finish reason"
-    before = runs[0].text if runs[0].side == "equal" else ""
-    return f"word {len(before.split()) + 1}, after {len(before):,} equal characters"
+    for part, (one, two) in _parts(reference, event).items():
+        if one != two:
+            runs = spans(one, two)
+            before = runs[0].text if runs and runs[0].side == "equal" else ""
+            return f"word {len(before.split()) + 1} of the {part}"
+    return "finish reason"
 
 
-def _whole(event: ModelCall) -> str:
-    calls = [f"{call.name} {call.raw if call.raw is not None else call.arguments}" for call in event.tool_calls]
-    return "\n".join(piece for piece in (event.reasoning or "", event.text or "", *calls) if piece)
+def _parts(one: ModelCall, two: ModelCall) -> dict[str, tuple[str, str]]:
+    """Return the parts of two answers in the order in which a model gives them."""
+    return {
+        "reasoning": (one.reasoning or "", two.reasoning or ""),
+        "text": (one.text or "", two.text or ""),
+        "tool calls": (_calls(one), _calls(two)),
+    }
+
+
+def _calls(event: ModelCall) -> str:
+    return "\n".join(f"{call.name} {call.raw if call.raw is not None else call.arguments}" for call in event.tool_calls)
+
+
+def _setting(value: JSON) -> str:
+    return value if isinstance(value, str) else canonical_bytes(value).decode()

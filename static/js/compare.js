@@ -1,57 +1,80 @@
 // The comparison: selecting rows, jumping between differences, the only-differences toggle; state in the URL.
 const aligned = document.getElementById("aligned");
 const detail = document.getElementById("detail");
+const only = document.getElementById("only");
+const head = () => detail.querySelector(".detail-head")?.dataset ?? {};
+const rowAt = (number) => document.getElementById(`r${number}`);
 const rows = () => [...aligned.querySelectorAll(".row")];
-const selected = () => Number(detail.querySelector(".detail-head")?.dataset.row ?? 0);
-const differs = (row) => !row.classList.contains("equal") && !row.classList.contains("scrubbed");
+const pane = document.querySelector(".pane");
+const narrow = matchMedia("(max-width: 1000px)");
+let chosen = Number(head().row ?? 0);
 
-function mark(scroll) {
-  aligned.querySelector(".row.current")?.classList.remove("current");
-  const row = document.getElementById(`r${selected()}`);
-  row?.classList.add("current");
-  if (scroll) row?.scrollIntoView({ block: "nearest" });
+function mark() {
+  const before = aligned.querySelector(".row.current");
+  before?.classList.remove("current"); before?.removeAttribute("aria-current");
+  rowAt(chosen)?.classList.add("current"); rowAt(chosen)?.setAttribute("aria-current", "true");
+  if (narrow.matches && rowAt(chosen)) rowAt(chosen).after(detail);
+  else if (detail.parentElement !== pane) pane.append(detail);
+  document.dispatchEvent(new CustomEvent("lab:selected", { detail: chosen }));
 }
 function remember(name, value) {
   const url = new URL(location.href);
   if (value === "") url.searchParams.delete(name); else url.searchParams.set(name, value);
   history.replaceState(null, "", url);
 }
-function step(by, wanted) {
-  const all = rows();
-  const at = all.findIndex((row) => Number(row.dataset.row) === selected());
-  for (let next = at + by; next >= 0 && next < all.length; next += by) {
-    if (!wanted || wanted(all[next])) { all[next].click(); return; }
-  }
-  const more = aligned.querySelector(by > 0 ? ".more:last-child" : ".more:first-child");
-  if (more) { more.addEventListener("htmx:afterOnLoad", () => setTimeout(() => step(by, wanted)), { once: true }); more.click(); }
+function choose(row, block = "nearest") {
+  row.click();
+  row.focus({ preventScroll: true });
+  row.scrollIntoView({ block });
 }
-function open(number) {
-  const row = document.getElementById(`r${number}`);
-  if (row) { row.click(); row.scrollIntoView({ block: "center" }); return; }
-  const url = new URL(location.href);
-  url.searchParams.set("row", number);
-  location.href = url;
+async function load(number) {
+  const query = new URLSearchParams(location.search);
+  query.set("row", number);
+  pane.append(detail);
+  await htmx.ajax("GET", `${pane.dataset.rows}?${query}`, { target: aligned, swap: "innerHTML" });
+}
+async function open(number) {
+  if (number === undefined || number === "") return;
+  if (!rowAt(number)) { await load(Math.max(0, number - 20)); }
+  const row = rowAt(number);
+  if (row) choose(row, row.getBoundingClientRect().top > innerHeight || row.getBoundingClientRect().top < 0 ? "center" : "nearest");
+}
+function step(by) {
+  const all = rows();
+  const next = all[all.indexOf(rowAt(chosen)) + by];
+  if (next) { choose(next); return; }
+  const more = aligned.querySelector(by > 0 ? ".later" : ".earlier");
+  if (!more) return;
+  aligned.addEventListener("htmx:afterSettle", () => step(by), { once: true });
+  more.click();
 }
 aligned.addEventListener("click", (event) => {
   const row = event.target.closest(".row");
-  if (row && !(event.metaKey || event.ctrlKey)) remember("row", row.dataset.row);
+  if (!row || event.metaKey || event.ctrlKey) return;
+  chosen = Number(row.dataset.row);
+  remember("row", row.dataset.row);
+  mark();
 });
 document.addEventListener("lab:pick", (event) => open(event.detail));
 document.addEventListener("lab:key", ({ detail: key }) => {
-  if (key === "n") step(1, differs);
-  if (key === "p") step(-1, differs);
+  if (key === "n") open(head().after);
+  if (key === "p") open(head().before);
   if (key === "j") step(1);
   if (key === "k") step(-1);
   if (key === "s") document.getElementById("swap").click();
-  if (key === "d") document.getElementById("only").click();
+  if (key === "d") only.click();
 });
-document.getElementById("only").addEventListener("change", (event) => {
-  const url = new URL(location.href);
-  if (event.target.checked) url.searchParams.set("differences", "1"); else url.searchParams.delete("differences");
-  location.href = url;
+only.addEventListener("change", async () => {
+  remember("differences", only.checked ? "1" : "");
+  await load(only.checked ? 0 : Math.max(0, chosen - 40));
+  mark();
 });
 document.body.addEventListener("htmx:afterSwap", (event) => {
-  if (event.target === detail) detail.scrollTop = 0;
-  mark(event.target === detail);
+  if (event.target !== detail) { mark(); return; }
+  detail.scrollTop = 0;
+  say();
 });
-mark(false);
+function say() { document.getElementById("place").textContent = head().place ?? ""; }
+narrow.addEventListener("change", mark);
+mark(); say();
+rowAt(chosen)?.getBoundingClientRect().bottom > innerHeight && new URL(location.href).searchParams.has("row") && rowAt(chosen).scrollIntoView({ block: "center" });

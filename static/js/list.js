@@ -1,68 +1,89 @@
-// The rollouts list: selecting, the compare bar, the pinned baseline, keys.
+// The rollouts list: selecting, the compare bar, the pinned baseline, the filter menu, keys.
 const bar = document.getElementById("bar");
 const rows = document.getElementById("rows");
+const form = document.querySelector("form[role=search]");
+const pinned = document.getElementById("pinned");
 const picked = () => [...document.querySelectorAll("input[name=pick]:checked")].map((box) => box.value);
-const named = (id) => rows?.querySelector(`tr[data-id="${id}"]`)?.dataset.name ?? `rollout ${id}`;
-let current = -1;
+const rowOf = (id) => rows?.querySelector(`tr[data-id="${id}"]`);
+const named = (id) => rowOf(id)?.dataset.name ?? (baseline()?.id === id ? baseline()?.name : null) ?? `rollout ${id}`;
 
-function baseline() { return localStorage.getItem("baseline"); }
+function baseline() {
+  try { return JSON.parse(localStorage.getItem("baseline")); } catch { return null; }
+}
+function pin(id) {
+  if (id) localStorage.setItem("baseline", JSON.stringify({ id, name: named(id) })); else localStorage.removeItem("baseline");
+  mark(); show();
+}
 function mark() {
   for (const row of rows?.querySelectorAll("tr.baseline") ?? []) row.classList.remove("baseline");
-  rows?.querySelector(`tr[data-id="${baseline()}"]`)?.classList.add("baseline");
+  const chosen = baseline();
+  if (chosen) rowOf(chosen.id)?.classList.add("baseline");
+  pinned.hidden = !chosen;
+  const link = pinned.querySelector("a");
+  link.href = chosen ? `/rollouts/${chosen.id}/` : "";
+  link.textContent = chosen?.name ?? "";
 }
-function pair() {
-  const chosen = picked();
-  if (chosen.length === 1 && baseline() && baseline() !== chosen[0]) return [baseline(), chosen[0]];
-  return chosen.slice(0, 2);
+function pair(chosen) {
+  const first = baseline()?.id;
+  return chosen.length === 1 && first && first !== chosen[0] ? [first, chosen[0]] : chosen.slice(0, 2);
 }
 function show() {
   const chosen = picked();
   bar.hidden = chosen.length === 0;
-  const [a, b] = pair();
+  const [a, b] = pair(chosen);
   bar.elements.a.value = a ?? ""; bar.elements.b.value = b ?? "";
   const go = document.getElementById("bar-go");
   go.disabled = !b || chosen.length > 2;
-  go.textContent = `Compare (${chosen.length})`;
-  const text = chosen.length > 2 ? "Two are compared at a time; untick the others." :
-    b ? `${named(a)} with ${named(b)}` : "Tick a second rollout, or pin this one as baseline.";
-  document.getElementById("bar-text").textContent = text;
-  document.getElementById("bar-pin").hidden = chosen.length !== 1;
+  const text = chosen.length > 2 ? `${chosen.length} are ticked; two are compared at a time. Untick the others.` :
+    b ? `${chosen.length === 1 ? "baseline " : ""}${named(a)} with ${named(b)}` : `${named(a)}. Tick a second rollout, or pin this one as baseline.`;
+  document.getElementById("bar-text").textContent = chosen.length ? text : "";
+  document.getElementById("bar-pin").hidden = chosen.length !== 1 || chosen[0] === baseline()?.id;
 }
 function move(by) {
   const all = [...rows.querySelectorAll("tr[data-id]")];
-  all[current]?.classList.remove("current");
-  current = Math.max(0, Math.min(all.length - 1, current + by));
-  all[current]?.classList.add("current");
-  all[current]?.scrollIntoView({ block: "nearest" });
+  const at = all.indexOf(rows.querySelector("tr.current"));
+  const next = all[Math.max(0, Math.min(all.length - 1, at + by))];
+  next?.querySelector("td.case a").focus({ preventScroll: true });
+  next?.scrollIntoView({ block: "nearest" });
 }
+rows?.addEventListener("focusin", (event) => {
+  rows.querySelector("tr.current")?.classList.remove("current");
+  event.target.closest("tr[data-id]")?.classList.add("current");
+});
 document.addEventListener("change", (event) => {
   if (event.target.name === "pick") show();
-  if (event.target.matches("form[role=search] select")) event.target.form.requestSubmit();
+  if (event.target.matches("form[role=search] select")) form.requestSubmit();
+});
+form.addEventListener("formdata", ({ formData }) => {
+  for (const [name, value] of [...formData]) if (!value || `${name}=${value}` === "sort=newest") formData.delete(name);
+});
+form.elements.q.addEventListener("keydown", (event) => {
+  if (event.key === "Backspace" && !event.target.value) [...form.querySelectorAll(".chip .x")].at(-1)?.click();
 });
 document.addEventListener("submit", (event) => {
-  if (event.target.matches("form[role=search]")) {
-    for (const field of event.target.elements) if (field.name && !field.value) field.disabled = true;
-    if (event.target.elements.sort?.value === "newest") event.target.elements.sort.disabled = true;
-  }
-  if (event.target.id === "save-view") {
-    const name = prompt("Name of this view");
-    if (!name) event.preventDefault(); else event.target.elements.name.value = name;
-  }
+  if (event.target.id !== "save-view") return;
+  const name = prompt("Name of this view");
+  if (!name) event.preventDefault(); else event.target.elements.name.value = name;
 });
-document.getElementById("bar-pin")?.addEventListener("click", () => { localStorage.setItem("baseline", picked()[0]); mark(); show(); });
-document.getElementById("bar-clear")?.addEventListener("click", () => {
+document.getElementById("bar-pin").addEventListener("click", () => pin(picked()[0]));
+pinned.querySelector("button").addEventListener("click", () => pin(""));
+document.getElementById("bar-clear").addEventListener("click", () => {
   for (const box of document.querySelectorAll("input[name=pick]:checked")) box.checked = false;
   show();
 });
 document.addEventListener("lab:key", ({ detail: key }) => {
   if (!rows) return;
-  const row = rows.querySelectorAll("tr[data-id]")[current];
   if (key === "j") move(1);
   if (key === "k") move(-1);
-  if (key === "x" && row) { row.querySelector("input").click(); }
-  if (key === "c" && !document.getElementById("bar-go").disabled) bar.requestSubmit();
-  if (key === "Enter" && row) location.href = row.querySelector("td.case a").href;
+  if (key === "x") rows.querySelector("tr.current input")?.click();
+  if (key === "c" && !bar.hidden && !document.getElementById("bar-go").disabled) bar.requestSubmit();
 });
-document.addEventListener("click", (event) => { if (event.target.matches("[data-facet]")) event.preventDefault(); });
-document.body.addEventListener("htmx:afterSwap", mark);
-mark(); if (bar) show();
+document.body.addEventListener("htmx:afterSwap", (event) => {
+  mark();
+  if (event.target.id !== "facet") return;
+  const name = event.detail.requestConfig.elt.dataset.facet;
+  for (const button of document.querySelectorAll("[data-facet]")) button.setAttribute("aria-pressed", button.dataset.facet === name);
+  event.target.querySelector("input, a")?.focus();
+});
+addEventListener("pageshow", (event) => { if (event.persisted) form.reset(); show(); });
+mark(); show();

@@ -1,7 +1,7 @@
-// What every page does: keys, theme, copying, local times.
-const typing = (target) => target.closest("input, select, textarea, [contenteditable]");
+// What every page does: keys, theme, copying, menus, local times, and keeping one's place over a reload.
+const typing = (target) => target.closest("input:not([type=checkbox]), select, textarea, [contenteditable]");
 const keys = document.getElementById("keys");
-const places = { p: "projects", r: "rollouts", m: "requests", q: "jobs" };
+const places = { p: "/", r: "/rollouts/", m: "/requests/", i: "/import/", q: "/jobs/" };
 let going = false;
 
 function search() {
@@ -9,40 +9,49 @@ function search() {
   if (box) { box.focus(); box.select?.(); } else location.href = "/rollouts/#search";
 }
 function press(key) {
-  if (key === "?") keys.open ? keys.close() : keys.showModal();
-  if (key === "/") search();
+  if (key === "?") { if (keys.open) keys.close(); else keys.showModal(); return; }
+  if (key === "/") { search(); return; }
+  document.dispatchEvent(new CustomEvent("lab:key", { detail: key }));
 }
-function go(key) {
-  const target = { p: "/", r: "/rollouts/", m: "/requests/", q: "/jobs/" }[key];
-  if (target && places[key]) location.href = target;
+function escape(target) {
+  const menu = target.closest("details.menu[open]") ?? document.querySelector("details.menu[open]");
+  if (menu) { menu.open = false; menu.querySelector("summary").focus(); } else if (typing(target)) target.blur();
 }
-
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (typing(event.target)) { if (event.key === "Escape") event.target.blur(); return; }
-  if (going) { going = false; go(event.key); return; }
+  if (event.key === "Escape") { escape(event.target); return; }
+  if (typing(event.target) || (keys.open && event.key !== "?")) return;
+  if (going) { going = false; if (places[event.key]) location.href = places[event.key]; return; }
   if (event.key === "g") { going = true; setTimeout(() => { going = false; }, 1200); return; }
-  if (event.key === "/" || event.key === "?") { event.preventDefault(); press(event.key); return; }
-  document.dispatchEvent(new CustomEvent("lab:key", { detail: event.key }));
+  if (event.key === "/" || event.key === "?") event.preventDefault();
+  if (event.key === "y") document.querySelector("main [data-copy='']")?.click();
+  press(event.key);
 });
+
+async function copy(button, text) {
+  const said = button.textContent;
+  try { await navigator.clipboard.writeText(text); button.classList.add("copied"); } catch { button.textContent = "could not copy"; }
+  setTimeout(() => { button.classList.remove("copied"); button.textContent = said; }, 900);
+}
 document.addEventListener("click", async (event) => {
   const hint = event.target.closest("[data-key]");
   if (hint) press(hint.dataset.key);
-  const copy = event.target.closest("[data-copy]");
-  if (copy) {
-    await navigator.clipboard?.writeText(copy.dataset.copy === "" ? location.href : copy.dataset.copy);
-    copy.classList.add("copied");
-    setTimeout(() => copy.classList.remove("copied"), 900);
-  }
+  const button = event.target.closest("[data-copy]");
+  if (button) copy(button, button.dataset.copy === "" ? location.href : button.dataset.copy);
   const remote = event.target.closest("[data-copy-from]");
   if (remote) {
     const answer = await fetch(remote.dataset.copyFrom);
-    if (answer.ok) await navigator.clipboard?.writeText(await answer.text());
-    remote.textContent = answer.ok ? "copied" : "could not be read";
+    copy(remote, answer.ok ? await answer.text() : "");
   }
-  const menu = document.querySelector("details.menu[open]");
-  if (menu && !menu.contains(event.target)) menu.open = false;
+  for (const menu of document.querySelectorAll("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;
 });
+document.addEventListener("toggle", (event) => {
+  if (!event.target.matches("details.menu") || !event.target.open) return;
+  event.target.classList.remove("flip");
+  const box = event.target.querySelector(":scope > div").getBoundingClientRect();
+  event.target.classList.toggle("flip", box.right > document.documentElement.clientWidth);
+}, true);
+
 document.getElementById("theme")?.addEventListener("click", () => {
   const root = document.documentElement;
   const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
@@ -60,5 +69,19 @@ function localTimes(root) {
   }
 }
 localTimes(document);
-document.body.addEventListener("htmx:afterSwap", (event) => localTimes(event.target));
+document.body.addEventListener("htmx:afterSwap", (event) => localTimes(event.target.parentNode ?? event.target));
 if (location.hash === "#search") search();
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-keep]");
+  if (!link) return;
+  const place = { path: location.pathname, y: scrollY, id: link.id, menu: link.closest("details.menu")?.id };
+  sessionStorage.setItem("place", JSON.stringify(place));
+});
+const place = JSON.parse(sessionStorage.getItem("place") ?? "null");
+sessionStorage.removeItem("place");
+if (place?.path === location.pathname) {
+  if (place.menu) document.getElementById(place.menu).open = true;
+  document.getElementById(place.id)?.focus({ preventScroll: true });
+  scrollTo(0, place.y);
+}

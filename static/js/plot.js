@@ -7,6 +7,11 @@ function themed(value) {
   if (value && typeof value === "object") return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, themed(item)]));
   return value;
 }
+const boxed = (starts, row) => {
+  const at = starts.findLastIndex((start) => start <= row);
+  return { type: "rect", x0: at - 0.5, x1: at + 0.5, y0: -0.08, y1: 2.23, line: { color: token("accent"), width: 2 }, fillcolor: "rgba(0,0,0,0)" };
+};
+let selected = null;
 function draw(place) {
   const figure = themed(JSON.parse(document.getElementById(place.dataset.figure).textContent));
   const layout = {
@@ -15,6 +20,7 @@ function draw(place) {
     hoverlabel: { bgcolor: token("raised"), bordercolor: token("line"), font: { family: token("mono"), color: token("ink") } },
     ...figure.layout,
   };
+  if (selected !== null && layout.meta?.starts) layout.shapes = [boxed(layout.meta.starts, selected)];
   window.Plotly.react(place, figure.data, layout, { displayModeBar: false, responsive: true, doubleClick: "reset" });
   if (!place.dataset.drawn) {
     place.on("plotly_click", (event) => {
@@ -25,6 +31,8 @@ function draw(place) {
   }
 }
 function drawAll() { for (const place of document.querySelectorAll("[data-figure]")) draw(place); }
-drawAll();
+let ready = false;
+addEventListener("DOMContentLoaded", () => { ready = true; drawAll(); });
+document.addEventListener("lab:selected", ({ detail }) => { selected = detail; if (ready) drawAll(); });
 document.addEventListener("lab:theme", drawAll);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);

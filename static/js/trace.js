@@ -1,23 +1,35 @@
 // One rollout: selecting events by click and key, unfolding payloads, finding in the list.
+import { reveal } from "./scroll.js";
+
+const steps = document.getElementById("steps");
 const list = document.getElementById("events");
 const detail = document.getElementById("detail");
 const trace = document.querySelector(".trace");
 const all = () => [...list.querySelectorAll(".event:not(.hidden)")];
-const selected = () => Number(detail.querySelector(".detail-head")?.dataset.index ?? 0);
+let chosen = Number(detail.querySelector(".detail-head").dataset.index);
 
 function mark() {
-  list.querySelector(".event.current")?.classList.remove("current");
-  const row = document.getElementById(`e${selected()}`);
-  row?.classList.add("current");
-  row?.scrollIntoView({ block: "nearest" });
-  const prefix = document.getElementById("same-prefix");
-  if (prefix) prefix.search = `?prefix=${trace.dataset.rollout}@${Math.max(1, selected())}`;
+  const before = list.querySelector(".event.current");
+  before?.classList.remove("current"); before?.removeAttribute("aria-current");
+  const row = document.getElementById(`e${chosen}`);
+  row?.classList.add("current"); row?.setAttribute("aria-current", "true");
+  document.getElementById("same-prefix").search = `?prefix=${trace.dataset.rollout}@${Math.max(1, chosen)}`;
+  return row;
+}
+function choose(row) {
+  row.click();
+  row.focus({ preventScroll: true });
+  reveal(row, steps);
 }
 function move(by, wholeSteps) {
   const rows = all();
-  let at = rows.findIndex((row) => Number(row.dataset.index) === selected());
+  let at = rows.findIndex((row) => Number(row.dataset.index) === chosen);
   do { at += by; } while (wholeSteps && rows[at] && !rows[at].classList.contains("opens"));
-  rows[Math.max(0, Math.min(rows.length - 1, at))]?.click();
+  if (rows[at]) { choose(rows[at]); return; }
+  const more = list.querySelector(by > 0 ? ".later" : ".earlier");
+  if (!more) { if (rows.length) choose(rows.at(by > 0 ? -1 : 0)); return; }
+  list.addEventListener("htmx:afterSettle", () => move(by, wholeSteps), { once: true });
+  more.click();
 }
 document.addEventListener("lab:key", ({ detail: key }) => {
   if (key === "j") move(1);
@@ -27,18 +39,29 @@ document.addEventListener("lab:key", ({ detail: key }) => {
 });
 list.addEventListener("click", (event) => {
   const row = event.target.closest(".event");
-  if (row && !(event.metaKey || event.ctrlKey)) history.replaceState(null, "", row.getAttribute("href"));
+  if (!row || event.metaKey || event.ctrlKey) return;
+  history.replaceState(null, "", row.getAttribute("href"));
+  chosen = Number(row.dataset.index);
+  mark();
 });
 document.body.addEventListener("htmx:afterSwap", (event) => {
-  if (event.target === detail) { detail.scrollTop = 0; }
-  mark();
+  if (event.target !== detail) { mark(); return; }
+  detail.scrollTop = 0;
+  const top = trace.getBoundingClientRect().top - 48;
+  if (top < 0 && innerWidth > 860) scrollBy(0, Math.max(top, -scrollY));
+  document.getElementById("said").textContent = detail.querySelector("h2").textContent;
 });
 document.addEventListener("click", async (event) => {
   const link = event.target.closest("[data-unfold]");
   if (!link) return;
   event.preventDefault();
   const answer = await fetch(link.href);
-  if (answer.ok) { link.previousElementSibling.textContent = await answer.text(); link.remove(); }
+  if (!answer.ok) { link.textContent = "could not be read"; return; }
+  const payload = link.previousElementSibling;
+  payload.textContent = await answer.text();
+  payload.tabIndex = 0;
+  payload.focus({ preventScroll: true });
+  link.remove();
 });
 document.querySelector("[data-search]").addEventListener("input", (event) => {
   const words = event.target.value.toLowerCase();
@@ -48,4 +71,5 @@ document.querySelector("[data-search]").addEventListener("input", (event) => {
 });
 const facts = document.getElementById("facts");
 if (facts) document.getElementById("facts-shown").textContent = JSON.stringify(JSON.parse(facts.textContent), null, 2);
-mark();
+const first = mark();
+if (first) reveal(first, steps);

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
 from django import template
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
 
 from harnesslab.core.canonical import canonical_bytes
 from harnesslab.core.manifest import Condition, Unknown
@@ -14,6 +15,7 @@ from harnesslab.core.statistics import Rate
 
 register = template.Library()
 
+_PIECES = re.compile(r"[^_/.:\-]*[_/.:\-]+|[^_/.:\-]+")
 GLYPHS: dict[str, tuple[str, str]] = {
     "solved": ("●", "good"),
     "failed_verification": ("○", "bad"),
@@ -57,6 +59,12 @@ def relation(value: str) -> SafeString:
 
 
 @register.filter
+def relation_word(value: str) -> str:
+    """Write how two sides compare as a word."""
+    return RELATIONS.get(value, ("?", value))[1]
+
+
+@register.filter
 def number(value: float | None) -> str:
     """Write a count with thousands separators; unknown is not zero."""
     if value is None:
@@ -95,8 +103,23 @@ def one(index: int | None) -> str:
 def digest(value: str) -> SafeString:
     """Write a digest as eight characters, the whole on hover and for copying."""
     return format_html(
-        '<code class="digest" data-copy="{}" title="{} — click to copy">{}</code>', value, value, value[:8]
+        '<button type="button" class="digest" data-copy="{}" title="{}, click to copy">{}</button>',
+        value,
+        value,
+        value[:8],
     )
+
+
+@register.filter
+def breakable(value: str) -> SafeString:
+    """Let a long name break after its separators."""
+    return format_html_join(mark_safe("<wbr>"), "{}", ((piece,) for piece in _PIECES.findall(value)))
+
+
+@register.filter
+def depth(agent: str) -> int:
+    """Say how deep a sub-agent's path is; at most 4 levels are indented."""
+    return min(4, agent.count("/") + 1) if agent else 0
 
 
 @register.filter
