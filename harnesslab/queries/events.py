@@ -296,7 +296,9 @@ def _tool_blocks(event: ToolCall) -> list[Block]:
         title = "result, as the model saw it" if same else "result as produced"
         blocks.append(_block(title, _content(event.result), "result"))
         if not same:
-            blocks.append(_block("what the model saw", _content(event.seen), "seen", tone="clipped"))
+            seen, produced = _content(event.seen), _content(event.result)
+            tone = "clipped" if len(seen) < len(produced) else ""
+            blocks.append(_block("what the model saw", seen, "seen", tone=tone, note="changed by the harness"))
     if event.error:
         blocks.append(_block("error", event.error, "error"))
     return blocks

@@ -39,6 +39,11 @@ async function open(number) {
   const row = rowAt(number);
   if (row) choose(row, row.getBoundingClientRect().top > innerHeight || row.getBoundingClientRect().top < 0 ? "center" : "nearest");
 }
+const queued = [];
+function jump(way) {
+  // a row says where the next difference is only once its detail is there
+  if (Number(head().row) === chosen) open(head()[way]); else queued.push(way);
+}
 function step(by) {
   const all = rows();
   const next = all[all.indexOf(rowAt(chosen)) + by];
@@ -57,8 +62,8 @@ aligned.addEventListener("click", (event) => {
 });
 document.addEventListener("lab:pick", (event) => open(event.detail));
 document.addEventListener("lab:key", ({ detail: key }) => {
-  if (key === "n") open(head().after);
-  if (key === "p") open(head().before);
+  if (key === "n") jump("after");
+  if (key === "p") jump("before");
   if (key === "j") step(1);
   if (key === "k") step(-1);
   if (key === "s") document.getElementById("swap").click();
@@ -69,10 +74,15 @@ only.addEventListener("change", async () => {
   await load(only.checked ? 0 : Math.max(0, chosen - 40));
   mark();
 });
+document.body.addEventListener("htmx:beforeSwap", (event) => {
+  const asked = event.detail.requestConfig.elt.dataset.row;
+  if (asked !== undefined && Number(asked) !== chosen) event.detail.shouldSwap = false; // a later choice overtook it
+});
 document.body.addEventListener("htmx:afterSwap", (event) => {
   if (event.target !== detail) { mark(); return; }
   detail.scrollTop = 0;
   say();
+  if (queued.length) jump(queued.shift());
 });
 function say() { document.getElementById("place").textContent = head().place ?? ""; }
 narrow.addEventListener("change", mark);

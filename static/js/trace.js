@@ -1,6 +1,4 @@
 // One rollout: selecting events by click and key, unfolding payloads, finding in the list.
-import { reveal } from "./scroll.js";
-
 const steps = document.getElementById("steps");
 const list = document.getElementById("events");
 const detail = document.getElementById("detail");
@@ -16,10 +14,17 @@ function mark() {
   document.getElementById("same-prefix").search = `?prefix=${trace.dataset.rollout}@${Math.max(1, chosen)}`;
   return row;
 }
+function reveal(row) {
+  // inside the list only, so that the page stays where it is
+  const [place, frame] = [row.getBoundingClientRect(), steps.getBoundingClientRect()];
+  const [top, bottom] = [Math.max(frame.top, 40) + 60, Math.min(frame.bottom, innerHeight) - 60];
+  if (place.top < top) steps.scrollTop -= top - place.top;
+  else if (place.bottom > bottom) steps.scrollTop += place.bottom - bottom;
+}
 function choose(row) {
   row.click();
   row.focus({ preventScroll: true });
-  reveal(row, steps);
+  reveal(row);
 }
 function move(by, wholeSteps) {
   const rows = all();
@@ -44,11 +49,15 @@ list.addEventListener("click", (event) => {
   chosen = Number(row.dataset.index);
   mark();
 });
+document.body.addEventListener("htmx:beforeSwap", (event) => {
+  const asked = event.detail.requestConfig.elt.dataset.index;
+  if (asked !== undefined && Number(asked) !== chosen) event.detail.shouldSwap = false; // a later choice overtook it
+});
 document.body.addEventListener("htmx:afterSwap", (event) => {
   if (event.target !== detail) { mark(); return; }
   detail.scrollTop = 0;
   const top = trace.getBoundingClientRect().top - 48;
-  if (top < 0 && innerWidth > 860) scrollBy(0, Math.max(top, -scrollY));
+  if (top < -8 && innerWidth > 860) scrollBy(0, Math.max(top, -scrollY));
   document.getElementById("said").textContent = detail.querySelector("h2").textContent;
 });
 document.addEventListener("click", async (event) => {
@@ -72,4 +81,4 @@ document.querySelector("[data-search]").addEventListener("input", (event) => {
 const facts = document.getElementById("facts");
 if (facts) document.getElementById("facts-shown").textContent = JSON.stringify(JSON.parse(facts.textContent), null, 2);
 const first = mark();
-if (first) reveal(first, steps);
+if (first) reveal(first);

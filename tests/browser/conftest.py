@@ -1,0 +1,115 @@
+"""A lab with data on every page, and sessions that are logged in already."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.rig import Lab, native_lines
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page, StorageStateCookie
+
+LONG = 1500
+"""Steps of the long trials."""
+MANY = 130
+"""Rollouts of the paging test: more than a page of the list."""
+_SEED = f"""
+import json
+import django; django.setup()
+from harnesslab.actions.rollouts import store_recording
+from harnesslab.store.models import Rollout
+from tests.recordings import recording
+
+commands = [f"command {{step}}" for step in range({LONG})]
+results = {{}}, {{300: "other", 301: "other", {LONG - 10}: "other"}}
+long = [store_recording(recording(commands, case="long", trial=n, results=results[n]), None).pk for n in (0, 1)]
+payload = {{0: "first line\\n" + "x" * 30_000 + "\\nlast line"}}
+ids = {{"long": long, "payload": [store_recording(recording(case="payload", results=payload), None).pk]}}
+for case in ("near-tie", "scratch-file"):
+    greedy = Rollout.objects.filter(case__name=case, experiment__name="greedy").order_by("trial")
+    ids[case] = list(greedy.values_list("pk", flat=True))
+ids["nested"] = list(Rollout.objects.filter(case__name="nested").values_list("pk", flat=True))
+print(json.dumps(ids))
+"""
+
+
+def nested_lines() -> str:
+    """Return a trace whose first call is retried and whose second step hands over to a sub-agent's sub-agent."""
+    asked = [{"role": "user", "content": "Find it."}]
+    call = {"kind": "model_call", "model": "m"}
+    lines: list[dict[str, object]] = [
+        {"rollout": {"schema": "harnesslab.trace/1", "case": "nested", "outcome": "solved"}},
+        {**call, "step": 0, "messages": asked, "error": "overloaded"},
+        {**call, "step": 0, "attempt": 1, "messages": asked, "text": "I hand over."},
+        {**call, "step": 1, "agent": "research", "messages": asked, "text": "I look."},
+        {**call, "step": 2, "agent": "research/reader", "messages": asked, "text": "Found."},
+    ]
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A lab with the demonstration and a few recordings; ids by case."""
+
+    lab: Lab
+    ids: dict[str, list[int]]
+
+    def pair(self, case: str, **query: str) -> str:
+        """Return the address of the comparison of a case's two trials."""
+        a, b = self.ids[case]
+        return f"/compare/?a={a}&b={b}" + "".join(f"&{name}={value}" for name, value in query.items())
+
+    def rollout(self, case: str, query: str = "") -> str:
+        """Return the address of a case's first trial."""
+        return f"/rollouts/{self.ids[case][0]}/{query}"
+
+
+@pytest.fixture(scope="session")
+def filled(lab: Lab) -> Filled:
+    """The lab with data."""
+    lab.run("demo")
+    for name, text in (("many.jsonl", native_lines(MANY)), ("nested.jsonl", nested_lines())):
+        (lab.home / name).write_text(text)
+        lab.run("import", str(lab.home / name))
+    done = subprocess.run([sys.executable, "-c", _SEED], env=lab.env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return Filled(lab, json.loads(done.stdout))
+
+
+@pytest.fixture(scope="session")
+def sessions(browser: Browser, lab: Lab) -> dict[str, list[StorageStateCookie]]:
+    """The cookies of a session of each role."""
+    found = {}
+    for role, password in lab.passwords.items():
+        context = browser.new_context(base_url=lab.address)
+        page = context.new_page()
+        page.goto("/login")
+        page.fill("#id_username", role)
+        page.fill("#id_password", password)
+        page.click("button:has-text('Log in')")
+        page.wait_for_url(lambda url: "/login" not in url)
+        found[role] = context.storage_state()["cookies"]
+        context.close()
+    return found
+
+
+@pytest.fixture
+def open_as_operator(page: Page, filled: Filled, sessions: dict[str, list[StorageStateCookie]]) -> Page:
+    """A page of an operator over the filled lab."""
+    page.context.add_cookies(sessions["operator"])  # type: ignore[arg-type]
+    page.set_default_timeout(10_000)
+    return page
+
+
+@pytest.fixture
+def open_as_admin(page: Page, filled: Filled, sessions: dict[str, list[StorageStateCookie]]) -> Page:
+    """A page of an admin over the filled lab."""
+    page.context.add_cookies(sessions["admin"])  # type: ignore[arg-type]
+    page.set_default_timeout(10_000)
+    return page

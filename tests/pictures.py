@@ -1,0 +1,68 @@
+"""Takes the pictures of the documentation from a fresh lab with the demonstration: `script/pictures`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.conftest import CHROMIUM_FLAGS
+from tests.rig import Lab
+
+MAX_BYTES = 200_000
+
+
+def take(browser: Browser, lab: Lab, folder: Path) -> None:
+    """Take every picture."""
+    compare = "/compare/?a={}&b={}&level=token-ids"
+    for name, address, height in (
+        ("compare-light", compare, 900),
+        ("compare-dark", compare, 900),
+        ("rollouts-light", "/rollouts/?project=demonstration&by=case", 600),
+        ("rollout-light", "/rollouts/{}/?step=2", 800),
+    ):
+        context = browser.new_context(
+            base_url=lab.address,
+            viewport={"width": 1440, "height": height},
+            color_scheme="dark" if name.endswith("dark") else "light",
+        )
+        page = context.new_page()
+        _log_in(page, lab)
+        page.goto("/rollouts/?case=near-tie&experiment=greedy&sort=oldest")
+        ids = page.eval_on_selector_all("tr[data-id]", "rows => rows.map(row => row.dataset.id)")
+        page.goto(address.format(*ids))
+        page.wait_for_load_state("networkidle")
+        page.screenshot(path=folder / f"{name}.png")
+        context.close()
+        size = (folder / f"{name}.png").stat().st_size
+        assert size <= MAX_BYTES, f"{name}.png has {size:,} bytes"
+
+
+def _log_in(page: Page, lab: Lab) -> None:
+    page.goto("/login")
+    page.fill("#id_username", "admin")
+    page.fill("#id_password", lab.passwords["admin"])
+    page.click("button:has-text('Log in')")
+    page.wait_for_url(lambda url: "/login" not in url)
+
+
+def main(folder: Path) -> None:
+    """Start a lab, take the pictures, stop it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    place = shutil.which(os.environ.get("CHROMIUM", "")) or shutil.which("chromium") or shutil.which("google-chrome")
+    with tempfile.TemporaryDirectory() as home, sync_playwright() as playwright:
+        lab = Lab(Path(home), "--port", "0", "--demo")
+        browser = playwright.chromium.launch(executable_path=place, args=list(CHROMIUM_FLAGS))
+        try:
+            take(browser, lab, folder)
+        finally:
+            browser.close()
+            lab.program.close()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
