@@ -69,7 +69,7 @@ def compare(request: HttpRequest) -> HttpResponse:
         "siblings": siblings(get_rollout(found.row_a.id)),
         "override": override_of(found.row_a.id, found.row_b.id, found.found.contract),
         "causes": [cause.value for cause in Cause],
-        "query": _query(request),
+        "query": _query(request, row=""),
         "swap": _query(request, a=str(found.row_b.id), b=str(found.row_a.id), row=""),
     }
     return render(request, "compare/compare.html", context)
@@ -82,7 +82,7 @@ def compare_rows(request: HttpRequest) -> HttpResponse:
     until = request.GET.get("until", "")
     start = _row(request, 0, len(found.rows))
     window = row_window(found, start, only_differences=only, until=int(until) if until.isdigit() else None)
-    return render(request, "compare/_rows.html", {"window": window, "query": _query(request), "selected": -1})
+    return render(request, "compare/_rows.html", {"window": window, "query": _query(request, row=""), "selected": -1})
 
 
 def compare_row(request: HttpRequest) -> HttpResponse:

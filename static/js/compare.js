@@ -12,6 +12,8 @@ let chosen = Number(head().row ?? 0);
 function mark() {
   const before = aligned.querySelector(".row.current");
   before?.classList.remove("current"); before?.removeAttribute("aria-current");
+  if (before) before.tabIndex = -1;
+  (rowAt(chosen) ?? aligned.querySelector(".row") ?? {}).tabIndex = 0;
   rowAt(chosen)?.classList.add("current"); rowAt(chosen)?.setAttribute("aria-current", "true");
   if (narrow.matches && rowAt(chosen)) rowAt(chosen).after(detail);
   else if (detail.parentElement !== pane) pane.append(detail);
@@ -34,15 +36,19 @@ async function load(number) {
   await htmx.ajax("GET", `${pane.dataset.rows}?${query}`, { target: aligned, swap: "innerHTML" });
 }
 async function open(number) {
-  if (number === undefined || number === "") return;
   if (!rowAt(number)) { await load(Math.max(0, number - 20)); }
   const row = rowAt(number);
   if (row) choose(row, row.getBoundingClientRect().top > innerHeight || row.getBoundingClientRect().top < 0 ? "center" : "nearest");
 }
 const queued = [];
-function jump(way) {
+let jumping = false;
+async function jump(way) {
   // a row says where the next difference is only once its detail is there
-  if (Number(head().row) === chosen) open(head()[way]); else queued.push(way);
+  if (jumping || Number(head().row) !== chosen) { queued.push(way); return; }
+  if (!head()[way]) { queued.length = 0; return; }
+  jumping = true;
+  await open(head()[way]);
+  jumping = false;
 }
 function step(by) {
   const all = rows();

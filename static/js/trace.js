@@ -9,8 +9,10 @@ let chosen = Number(detail.querySelector(".detail-head").dataset.index);
 function mark() {
   const before = list.querySelector(".event.current");
   before?.classList.remove("current"); before?.removeAttribute("aria-current");
+  if (before) before.tabIndex = -1;
   const row = document.getElementById(`e${chosen}`);
   row?.classList.add("current"); row?.setAttribute("aria-current", "true");
+  (row ?? list.querySelector(".event")).tabIndex = 0;
   document.getElementById("same-prefix").search = `?prefix=${trace.dataset.rollout}@${Math.max(1, chosen)}`;
   return row;
 }

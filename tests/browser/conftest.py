@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ import pytest
 from tests.rig import Lab, native_lines
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page, StorageStateCookie
+    from playwright.sync_api import Browser, BrowserContext, Page
 
 LONG = 1500
 """Steps of the long trials."""
@@ -83,33 +84,45 @@ def filled(lab: Lab) -> Filled:
 
 
 @pytest.fixture(scope="session")
-def sessions(browser: Browser, lab: Lab) -> dict[str, list[StorageStateCookie]]:
-    """The cookies of a session of each role."""
+def sessions(browser: Browser, lab: Lab) -> Iterator[dict[str, BrowserContext]]:
+    """A session of each role that is logged in and keeps its cached files."""
     found = {}
     for role, password in lab.passwords.items():
-        context = browser.new_context(base_url=lab.address)
+        context = browser.new_context(base_url=lab.address, viewport={"width": 1280, "height": 800})
+        context.set_default_timeout(10_000)
         page = context.new_page()
         page.goto("/login")
         page.fill("#id_username", role)
         page.fill("#id_password", password)
         page.click("button:has-text('Log in')")
         page.wait_for_url(lambda url: "/login" not in url)
-        found[role] = context.storage_state()["cookies"]
+        page.close()
+        found[role] = context
+    yield found
+    for context in found.values():
         context.close()
-    return found
+
+
+def _opened(context: BrowserContext) -> Iterator[Page]:
+    """Give a page and fail the test where its console shows an error; what it kept is forgotten."""
+    said: list[str] = []
+    page = context.new_page()
+    page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    yield page
+    if page.url.startswith("http"):
+        page.evaluate("() => { localStorage.clear(); sessionStorage.clear() }")
+    page.close()
+    assert said == []
 
 
 @pytest.fixture
-def open_as_operator(page: Page, filled: Filled, sessions: dict[str, list[StorageStateCookie]]) -> Page:
+def open_as_operator(filled: Filled, sessions: dict[str, BrowserContext]) -> Iterator[Page]:
     """A page of an operator over the filled lab."""
-    page.context.add_cookies(sessions["operator"])  # type: ignore[arg-type]
-    page.set_default_timeout(10_000)
-    return page
+    yield from _opened(sessions["operator"])
 
 
 @pytest.fixture
-def open_as_admin(page: Page, filled: Filled, sessions: dict[str, list[StorageStateCookie]]) -> Page:
+def open_as_admin(filled: Filled, sessions: dict[str, BrowserContext]) -> Iterator[Page]:
     """A page of an admin over the filled lab."""
-    page.context.add_cookies(sessions["admin"])  # type: ignore[arg-type]
-    page.set_default_timeout(10_000)
-    return page
+    yield from _opened(sessions["admin"])
