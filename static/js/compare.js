@@ -34,6 +34,7 @@ async function load(number) {
   query.set("row", number);
   pane.append(detail);
   await htmx.ajax("GET", `${pane.dataset.rows}?${query}`, { target: aligned, swap: "innerHTML" });
+  htmx.process(aligned); // else a click that comes before htmx has settled would leave the page
 }
 async function open(number) {
   if (!rowAt(number)) { await load(Math.max(0, number - 20)); }
