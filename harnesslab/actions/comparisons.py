@@ -13,6 +13,7 @@ from harnesslab.core.evidence import Cause
 from harnesslab.queries.rollouts import get_rollout
 from harnesslab.queries.tapes import StoredTape
 from harnesslab.store.models import AuditEntry, CauseOverride, StoredPath
+from harnesslab.store.text import storable
 
 
 def prepare(rollout_id: int, contract: Contract) -> None:
@@ -50,5 +51,5 @@ def override_cause(a_id: int, b_id: int, contract: Contract, cause: str, reason:
     a, b = get_rollout(a_id), get_rollout(b_id)
     AuditEntry.objects.create(user=author, action="override cause", subject=f"{a.pk}/{b.pk}", detail={"cause": cause})
     return CauseOverride.objects.create(
-        a=a, b=b, contract=contract.key, cause=cause, reason=reason.strip(), author=author
+        a=a, b=b, contract=contract.key, cause=cause, reason=storable(reason.strip(), 20_000), author=author
     )

@@ -102,7 +102,7 @@ def comparisons(
 @api.get("/requests", response=RequestPage)
 def requests(request: HttpRequest, offset: int = 0, *, unstable: bool = False) -> RequestPage:
     """Requests that were sent more than once."""
-    return request_page(max(0, offset), unstable_only=unstable)
+    return request_page(offset, unstable_only=unstable)
 
 
 @api.get("/requests/{digest}", response=RequestDetail)

@@ -14,6 +14,7 @@ from harnesslab.core.contract import Contract
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.evidence import Cause
 from harnesslab.core.manifest import Difference
+from harnesslab.core.natural import natural
 from harnesslab.core.scrub import RULES
 from harnesslab.figures.strip import strip_figure
 from harnesslab.pages.access import needs
@@ -124,17 +125,15 @@ def _prepared(request: HttpRequest) -> tuple[int, int, Contract]:
 
 
 def _ids(request: HttpRequest) -> tuple[int, int]:
-    a, b = request.GET.get("a", ""), request.GET.get("b", "")
-    if not a.isdigit() or not b.isdigit():
+    a, b = natural(request.GET.get("a", "")), natural(request.GET.get("b", ""))
+    if a is None or b is None:
         raise InvalidValue("two rollouts are needed to compare", where="a and b", hint="tick two in the list")
-    return int(a), int(b)
+    return a, b
 
 
 def _row(request: HttpRequest, default: int, total: int) -> int:
-    value = request.GET.get("row", "")
-    if not value.isdigit():
-        return default
-    return max(0, min(int(value), total - 1))
+    value = natural(request.GET.get("row", ""))
+    return default if value is None else max(0, min(value, total - 1))
 
 
 def _removed(found: Compared) -> list[tuple[str, int, int, list[str]]]:

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST
 
 from harnesslab.actions.annotations import add_note, delete_rollout, save_view
 from harnesslab.core.errors import InvalidValue
+from harnesslab.core.natural import natural
 from harnesslab.pages.access import needs
 from harnesslab.pages.render import render
 from harnesslab.queries.annotations import notes_of, views_of
@@ -99,10 +100,10 @@ def rollout_part(request: HttpRequest, rollout_id: int, index: int) -> HttpRespo
 @needs("operator")
 def note(request: HttpRequest, rollout_id: int) -> HttpResponse:
     """Add a note to a rollout or one of its steps."""
-    step = request.POST.get("step", "")
-    add_note(request.user, rollout_id, request.POST.get("text", ""), int(step) if step.isdigit() else None)  # type: ignore[arg-type]
+    step = natural(request.POST.get("step", ""))
+    add_note(request.user, rollout_id, request.POST.get("text", ""), step)  # type: ignore[arg-type]
     back = reverse("rollout", args=[rollout_id])
-    return redirect(f"{back}?step={int(step) + 1}" if step.isdigit() else back)
+    return redirect(back if step is None else f"{back}?step={step + 1}")
 
 
 @require_POST
@@ -129,8 +130,8 @@ def _pairs(query: str) -> list[tuple[str, str]]:
 
 def _selected(request: HttpRequest, tape: StoredTape) -> int:
     """Return the event that the URL selects: `event` counts from 0, `step` from 1."""
-    if request.GET.get("event", "").isdigit():
-        return min(int(request.GET["event"]), tape.rollout.events - 1)
+    if (event := natural(request.GET.get("event", ""))) is not None:
+        return min(event, tape.rollout.events - 1)
     step = _number(request, "step")
     if step:
         return first_event_of_step(tape, step - 1)
@@ -142,6 +143,7 @@ def _number(request: HttpRequest, name: str) -> int:
     value = request.GET.get(name, "")
     if not value:
         return 0
-    if not value.isdigit():
-        raise InvalidValue(f"{value!r} is no number", where=name)
-    return int(value)
+    number = natural(value)
+    if number is None:
+        raise InvalidValue(f"{value[:40]!r} is no number", where=name)
+    return number

@@ -21,6 +21,7 @@ from harnesslab.core.events import (
 from harnesslab.core.input_change import InputChange, input_change
 from harnesslab.core.labels import label, result_line
 from harnesslab.core.messages import text_of, view
+from harnesslab.core.natural import natural
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.queries.tapes import StoredTape
 
@@ -154,11 +155,12 @@ def event_detail(tape: StoredTape, index: int) -> EventDetail:
 def part(tape: StoredTape, index: int, name: str) -> str:
     """Return one payload of an event whole, by the name its block gives; raises `NotFound`."""
     event = tape.event(index)
-    kind, _, position = name.partition(":")
-    if kind == "message" and position.isdigit():
-        return message_text(tape.payload(int(position)))
-    if kind == "raw-message" and position.isdigit():
-        return pretty(tape.payload(int(position)))
+    kind, _, number = name.partition(":")
+    position = natural(number)
+    if kind == "message" and position is not None:
+        return message_text(tape.payload(position))
+    if kind == "raw-message" and position is not None:
+        return pretty(tape.payload(position))
     if kind == "event":
         return pretty(to_json(event))
     if kind == "tools" and isinstance(event, ModelCall) and event.tools is not None:
@@ -167,8 +169,8 @@ def part(tape: StoredTape, index: int, name: str) -> str:
         return curl(tape, index, event)
     if kind == "request" and isinstance(event, ModelCall):
         return event.raw_request or pretty(request_body(tape, index, event))
-    if kind == "test" and isinstance(event, Verification) and position.isdigit() and int(position) < len(event.tests):
-        return event.tests[int(position)].detail
+    if kind == "test" and isinstance(event, Verification) and position is not None and position < len(event.tests):
+        return event.tests[position].detail
     value = getattr(event, kind, None)
     if value is None:
         raise NotFound(f"the event has no {name}", where=f"rollout {tape.rollout.pk} event {index}")

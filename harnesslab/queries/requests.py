@@ -17,6 +17,8 @@ from harnesslab.store.models import Event, Rollout
 from harnesslab.store.models.events import KEY_SHIFT, KINDS, MAX_EVENTS
 
 PAGE = 50
+_LAST = 10**9
+"""No list is longer; larger numbers of an address would be too large for a database."""
 MAX_CALLS = 500
 """Calls of one request that are read for its page."""
 
@@ -69,6 +71,7 @@ class RequestDetail(ReadModel):
 
 def request_page(offset: int = 0, *, unstable_only: bool = False) -> RequestPage:
     """Return repeated requests, those with most answers first."""
+    offset = max(0, min(offset, _LAST))
     grouped = (
         Event.objects.filter(request__isnull=False)
         .values("request")
