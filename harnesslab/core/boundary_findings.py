@@ -38,7 +38,8 @@ def boundary_finding(left: AnyEvent, right: AnyEvent, declared: Sequence[Conditi
         case (HarnessAction(), HarnessAction()):
             return _actions(left, right, declared)
         case (UserTurn(), _) | (_, UserTurn()):
-            return Finding(Cause.USER, "the user spoke in one and not in the other")
+            who = "A and not in B" if isinstance(left, UserTurn) else "B and not in A"
+            return Finding(Cause.USER, f"the user spoke in {who}")
         case (HarnessAction(), _) | (_, HarnessAction()):
             which, action = ("A", left) if isinstance(left, HarnessAction) else ("B", right)
             name = _name(action) if isinstance(action, HarnessAction) else ""
@@ -63,6 +64,8 @@ def _one_ended(left: AnyEvent, right: AnyEvent) -> Finding:
     if isinstance(ended, RolloutEnded) and ended.outcome in CUT_SHORT:
         outcome = ended.outcome.replace("_", " ")
         return Finding(Cause.INFRA, f"{which} was cut short here ({outcome})", boundary="harness")
+    if isinstance(left, Verification) or isinstance(right, Verification):
+        return Finding(Cause.UNKNOWN, f"no verdict of {which} is recorded, and one of the other is", boundary="harness")
     return Finding(Cause.HARNESS, f"{which} ended here while the other went on", boundary="harness")
 
 
