@@ -46,7 +46,11 @@ def boundary_finding(left: AnyEvent, right: AnyEvent, declared: Sequence[Conditi
             return harness_finding(f"the harness did “{name}” in {which} and not in the other", (), declared)
     if type(left) is type(right):
         return _same_kind(left, right, declared)
-    return harness_finding(f"A went on with {boundary(left)} and B with {boundary(right)}", (), declared)
+    return harness_finding(f"A went on with {_next(left)} and B with {_next(right)}", (), declared)
+
+
+def _next(event: AnyEvent) -> str:
+    return "its verdict" if isinstance(event, Verification) else boundary(event)
 
 
 def _ended(left: RolloutEnded, right: RolloutEnded, declared: Sequence[ConditionPair]) -> Finding:

@@ -23,6 +23,7 @@ from harnesslab.core.canonical import JSON, bytes_digest, canonical_bytes, parse
 from harnesslab.core.errors import HarnessLabError, SealBroken
 from harnesslab.core.events import AnyEvent, RolloutStarted
 from harnesslab.core.manifest import Manifest
+from harnesslab.core.natural import natural
 from harnesslab.core.rollout import Recording, Source
 from harnesslab.core.trace import Trace, rebuild
 from harnesslab.formats import native
@@ -214,7 +215,7 @@ def _check_trace(
 def _trace(archive: Archive) -> Trace:
     events: list[AnyEvent] = []
     payloads: list[JSON] = []
-    for name in sorted(member for member in archive.members if member.startswith("chunks/")):
+    for name in sorted((member for member in archive.members if member.startswith("chunks/")), key=chunk_number):
         chunk = packing.open_chunk(_member(archive, name))
         if chunk.absent:
             raise SealBroken("a payload is kept elsewhere", where=name)
@@ -223,6 +224,11 @@ def _trace(archive: Archive) -> Trace:
     if not events:
         raise SealBroken("there are no events", where="chunks/")
     return rebuild(events, payloads)
+
+
+def chunk_number(member: str) -> tuple[int, str]:
+    """Order chunks by number: as text, the ten-thousandth would come after the thousandth."""
+    return natural(member.removeprefix("chunks/").removesuffix(".zst")) or 0, member
 
 
 def _header(archive: Archive) -> native.Header:

@@ -446,8 +446,8 @@ def test_spacing_or_ids_in_arguments_do_not_hide_another_result() -> None:
 def test_an_opening_message_may_be_a_person_s_or_a_template_s() -> None:
     found = parted(episode([UserTurn(content="one")]), episode([UserTurn(content="two")]))
     assert said(found) == ("user", Cause.USER, "the opening message differs")
-    later = (episode([UserTurn(content="go"), model("a")], [UserTurn(content=text)]) for text in ("one", "two"))
-    assert said(parted(*later)) == ("user", Cause.USER, "the user said something different")
+    one, two = (episode([UserTurn(content="go"), model("a")], [UserTurn(content=text)]) for text in ("one", "two"))
+    assert said(parted(one, two)) == ("user", Cause.USER, "the user said something different")
 
 
 def test_a_trace_without_a_conversation_ended_at_nothing() -> None:
@@ -469,3 +469,9 @@ def test_a_rebuilt_input_of_another_harness_names_it() -> None:
     found = answers("one", "two", ({"harness.name": "x"}, {"harness.name": "y"}), fidelity=Fidelity.REBUILT)
     assert found.cause is Cause.MODEL_OR_HARNESS
     assert found.why.endswith("reconstruction; the manifests declare a difference: harness")
+
+
+def test_a_trace_that_goes_on_to_its_verdict_says_so() -> None:
+    asked = UserTurn(content="x")
+    found = parted(episode([asked, Verification(passed=False)]), episode([asked, model("a")]))
+    assert found.why == "A went on with its verdict and B with model"
