@@ -10,7 +10,7 @@ from django.db import DatabaseError, transaction
 
 from harnesslab.actions.rollouts import store_recording
 from harnesslab.core import seals
-from harnesslab.core.errors import HarnessLabError, InvalidValue
+from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.rollout import Recording
 from harnesslab.formats import bundle
 from harnesslab.formats.inputs import Report, Unit
@@ -82,7 +82,7 @@ def _read(unit: Unit, digest: str, known: SourceFile | None, project: str, progr
         source = source or _open_source(unit, digest, importer.NAME)
         try:
             ids.append(stored.get(recording.source.position) or _store(recording, source, project).pk)
-        except InvalidValue as error:
+        except HarnessLabError as error:
             report.skip(f"rollout {recording.source.position}", error.sentence)
         if progress is not None:
             progress(len(ids))
