@@ -28,6 +28,8 @@ class Config:
     public_read: bool
     """Whether pages are readable without a login."""
     hosts: tuple[str, ...]
+    https: bool
+    """Whether a proxy in front speaks HTTPS and says so in `X-Forwarded-Proto`."""
 
     @classmethod
     def read(cls, environ: Mapping[str, str] = os.environ) -> Config:
@@ -49,6 +51,7 @@ class Config:
             redis_url=environ.get("REDIS_URL", ""),
             debug=_flag(environ, "HARNESSLAB_DEBUG"),
             public_read=_flag(environ, "HARNESSLAB_PUBLIC_READ"),
+            https=_flag(environ, "HARNESSLAB_HTTPS"),
             hosts=tuple(host.strip() for host in hosts.split(",") if host.strip()),
         )
 
