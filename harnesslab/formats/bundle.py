@@ -89,15 +89,7 @@ def write(
     for name, report in (reports or {}).items():
         members[f"reports/{name}"] = canonical_bytes(report)
     head = recorded[-1].hex()
-    members["README.md"] = _README.format(
-        case=header.case,
-        trial=(header.trial or 0) + 1,
-        outcome=header.outcome.value,
-        events=len(trace.events),
-        manifest=manifest.digest,
-        head=head,
-        key=signer.public_key,
-    ).encode("utf-8", "replace")
+    members["README.md"] = _readme(header, manifest.digest, head, len(trace.events), signer.public_key)
     index = canonical_bytes(
         {
             "schema": SCHEMA,
@@ -112,6 +104,19 @@ def write(
         {"algorithm": "ed25519", "public_key": signer.public_key, "signature": signer.sign(index).hex()}
     )
     return _zip({"bundle.json": index, "signature.json": signature, **members})
+
+
+def _readme(header: native.Header, manifest: str, head: str, events: int, key: str) -> bytes:
+    said = _README.format(
+        case=header.case,
+        trial=(header.trial or 0) + 1,
+        outcome=header.outcome.value,
+        events=events,
+        manifest=manifest,
+        head=head,
+        key=key,
+    )
+    return said.encode("utf-8", "replace")
 
 
 def trace_lines(header: native.Header, manifest: Manifest, trace: Trace) -> bytes:

@@ -16,7 +16,8 @@ from harnesslab.core.natural import natural
 from harnesslab.pages.access import needs
 from harnesslab.pages.render import render
 from harnesslab.queries.annotations import notes_of, views_of
-from harnesslab.queries.events import event_detail, event_window, first_event_of_step, part
+from harnesslab.queries.event_content import part
+from harnesslab.queries.events import event_detail, event_window, first_event_of_step
 from harnesslab.queries.facets import FACETS, facet
 from harnesslab.queries.filters import CHOICES, SORTS, RolloutFilter
 from harnesslab.queries.rollouts import facts_of, get_rollout, group_page, rollout_page, row_of, siblings

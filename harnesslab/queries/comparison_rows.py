@@ -8,7 +8,8 @@ from harnesslab.core.alignment import Row
 from harnesslab.core.canonical import JSON, parse
 from harnesslab.core.text_difference import Span, ValueDifference, spans, value_differences
 from harnesslab.queries.comparisons import Aligned
-from harnesslab.queries.events import Block, EventDetail, event_detail
+from harnesslab.queries.event_content import Block
+from harnesslab.queries.events import EventDetail, event_detail
 from harnesslab.queries.read_model import ReadModel
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
-def small_bound(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def small_bound(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(settings, "CONFIG", replace(settings.CONFIG, home=tmp_path))
     monkeypatch.setattr(uploads, "INLINE_BYTES", 100)
     monkeypatch.setattr(queue, "ring", lambda *_: None)
-    yield
-    for place in spooled():
-        uploads.discard_upload({"path": str(place / "upload")})
 
 
 def spooled() -> list[Path]:
