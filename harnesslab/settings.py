@@ -130,4 +130,6 @@ LOGGING = {
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
+    # a stranger's request for another host is answered with 400 and needs no traceback each
+    "loggers": {"django.security.DisallowedHost": {"handlers": [], "propagate": False}},
 }
