@@ -6,7 +6,7 @@ from django.db import transaction
 
 from harnesslab.accounts.models import User
 from harnesslab.actions.rollouts import store_path, store_unsupported
-from harnesslab.core import comparators
+from harnesslab.core import comparators, scrub
 from harnesslab.core.contract import LADDER, Contract, Level
 from harnesslab.core.errors import InvalidValue, NotComparable
 from harnesslab.core.evidence import Cause
@@ -27,10 +27,11 @@ def prepare(rollout_id: int, contract: Contract) -> None:
     if not missing:
         return
     trace = StoredTape(rollout).trace()
+    scrubbers = {rules: scrub.Scrubber(scrub.rules(rules)) for rules in {item.rules for item in missing}}
     with transaction.atomic():
         for item in missing:
             try:
-                store_path(rollout_id, comparators.path(trace, item))
+                store_path(rollout_id, comparators.path(trace, item, scrubbers[item.rules]))
             except NotComparable:
                 store_unsupported(rollout_id, item)
 

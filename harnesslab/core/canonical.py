@@ -113,10 +113,7 @@ def _is_plain(value: JSON, depth: int) -> bool:
     if depth == 0:
         raise NotCanonical(f"JSON nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, list | tuple):
-        for item in value:  # a loop, since this runs for every value and a generator takes twice the time
-            if type(item) is not str and not _is_plain(item, depth - 1):
-                return False
-        return True
+        return all(not (type(item) is not str and not _is_plain(item, depth - 1)) for item in value)
     return isinstance(value, str)
 
 

@@ -78,11 +78,14 @@ def supports(events: Iterable[AnyEvent], level: Level) -> bool:
     return bool(calls) and all(call.logprobs is not None for call in calls)
 
 
-def path(trace: Trace, contract: Contract) -> Path:
-    """Return a trace's path under a contract; raises `NotComparable` where the trace lacks what it compares."""
+def path(trace: Trace, contract: Contract, scrubber: scrub.Scrubber | None = None) -> Path:
+    """Return a trace's path under a contract; raises `NotComparable` where the trace lacks what it compares.
+
+    `scrubber` may be one that other paths with the same rules have used.
+    """
     if not supports(trace.events, contract.level):
         raise NotComparable(f"the trace does not record {contract.level.value}")
-    reader = Reader(contract, trace.payloads)
+    reader = Reader(contract, trace.payloads, scrubber)
     indices, own, chain = [], bytearray(), bytearray()
     last = _START
     for index, event in enumerate(trace.events):
@@ -113,11 +116,11 @@ def first_difference(a: Path, b: Path) -> int | None:
 class Reader:
     """Reads a trace's events in order into comparable content under one contract."""
 
-    def __init__(self, contract: Contract, payloads: Sequence[JSON]) -> None:
+    def __init__(self, contract: Contract, payloads: Sequence[JSON], scrubber: scrub.Scrubber | None = None) -> None:
         self.removed = scrub.Removed()
         self._level = contract.level
         self._scope = contract.scope
-        self._rules = scrub.rules(contract.rules)
+        self._scrubber = scrubber or scrub.Scrubber(scrub.rules(contract.rules))
         self._renamer = Renamer()
         self._payloads = payloads
         self._payload_digests: dict[int, bytes] = {}
@@ -184,7 +187,7 @@ class Reader:
                 parsed = None
             if parsed is not None and nested_within(parsed, EMBEDDED_DEPTH):
                 return {"json": self.rewrite(parsed)}
-        return scrub.scrub(self._renamer.text(value), self._rules, self.removed)
+        return self._scrubber.scrub(self._renamer.text(value), self.removed)
 
     def payload_digest(self, position: int) -> bytes:
         """Return the comparable digest of a payload, computed at its first use."""
