@@ -149,12 +149,17 @@ def _apply(rule: Rule, text: str, removed: Removed | None) -> str:
     return rule.pattern.sub(replace, text)
 
 
+REMEMBERED = 4_000_000
+"""Characters of text that a scrubber remembers."""
+
+
 class Scrubber:
     """Applies rules, remembering what became of each text: a trace says most things twice, and levels share rules."""
 
     def __init__(self, applied: Iterable[Rule]) -> None:
         self._rules = tuple(applied)
         self._known: dict[str, tuple[str, Removed]] = {}
+        self._size = 0
 
     def scrub(self, text: str, removed: Removed) -> str:
         """Return text with every match replaced, noting each removal."""
@@ -162,6 +167,9 @@ class Scrubber:
             return text
         known = self._known.get(text)
         if known is None:
+            self._size += len(text)
+            if self._size > REMEMBERED:
+                self._known, self._size = {}, len(text)
             found = Removed()
             known = self._known[text] = (scrub(text, self._rules, found), found)
         if known[1].counts:

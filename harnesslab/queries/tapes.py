@@ -90,6 +90,11 @@ class StoredTape:
         chunk = self._chunk(number)
         return chunk.payloads[position - chunk.first_payload]
 
+    @property
+    def payloads(self) -> StoredPayloads:
+        """The payload table, read chunk by chunk."""
+        return StoredPayloads(self)
+
     def path(self, contract: Contract) -> comparators.Path:
         """Return the path under a contract, from the store or computed; raises `NotComparable`."""
         row = StoredPath.objects.filter(rollout_id=self.rollout.pk, contract=contract.key).first()
@@ -139,6 +144,16 @@ class StoredTape:
             return packing.open_loose(bytes(body) for body in rows.values_list("body", flat=True))
         data = Chunk.objects.values_list("data", flat=True).get(key=key(self.rollout.pk, number))
         return _with_blobs(packing.open_chunk(bytes(data)))
+
+
+class StoredPayloads:
+    """A stored rollout's payload table."""
+
+    def __init__(self, tape: StoredTape) -> None:
+        self._tape = tape
+
+    def __getitem__(self, position: int, /) -> JSON:
+        return self._tape.payload(position)
 
 
 def stored_path(row: StoredPath, contract: Contract) -> comparators.Path:
