@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import json
 import re
+import zipfile
 
 import pytest
 from django.db import connection
@@ -11,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 
 from harnesslab.actions.rollouts import store_recording
 from harnesslab.core.rollout import Outcome
+from harnesslab.formats import bundle
 from tests.pages.conftest import Stored
 from tests.recordings import recording
 
@@ -230,3 +234,17 @@ def test_requests_show_one_request_with_several_answers(as_viewer: Client, store
 def test_an_unknown_outcome_is_no_failure(as_viewer: Client, db: None) -> None:
     store_recording(recording(outcome=Outcome.UNKNOWN, reward=None), None)
     assert "no verdict" in as_viewer.get("/rollouts/").content.decode()
+
+
+def test_a_bundle_takes_the_comparison_along(as_viewer: Client, stored: Stored) -> None:
+    data = as_viewer.get(f"/rollouts/{stored.first.pk}/bundle.zip?with={stored.other.pk}").content
+    name = f"reports/comparison-{stored.first.pk}-{stored.other.pk}.json"
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        report = json.loads(archive.read(name))
+    assert report["sentence"].startswith("Identical for 1 step")
+    assert bundle.verify(data).events == stored.first.events
+
+
+def test_a_bundle_with_nothing_that_is_a_rollout_is_refused(as_viewer: Client, stored: Stored) -> None:
+    assert as_viewer.get(f"/rollouts/{stored.first.pk}/bundle.zip?with=x").status_code == 400
+    assert as_viewer.get(f"/rollouts/{stored.first.pk}/bundle.zip?with=999").status_code == 404
