@@ -59,6 +59,20 @@ def test_more_rollouts_take_no_more_queries(as_viewer: Client, stored: Stored, a
     assert few <= most
 
 
+def test_more_requests_and_answers_take_no_more_queries(as_viewer: Client, stored: Stored) -> None:
+    few = queries(as_viewer, "/requests/")
+    page = as_viewer.get("/requests/").content.decode()
+    digest = re.search(r"/requests/([0-9a-f]{32})/", page)
+    assert digest is not None
+    alone = queries(as_viewer, f"/requests/{digest.group(1)}/")
+    for trial in range(3, 12):
+        store_recording(recording(["ls", f"answer {trial}", "then"], trial=trial), None)
+        store_recording(recording(["ls", f"answer {trial}", "then"], trial=trial, user=f"task {trial}"), None)
+        store_recording(recording(["ls", f"answer {trial}"], trial=trial, user=f"task {trial}"), None)
+    assert queries(as_viewer, "/requests/") == few <= 12
+    assert queries(as_viewer, f"/requests/{digest.group(1)}/") == alone <= 12
+
+
 def test_a_rollout_opens_in_a_fixed_number_of_queries(as_viewer: Client, stored: Stored) -> None:
     long = store_recording(recording([f"command {number}" for number in range(60)], trial=9), None)
     short = queries(as_viewer, f"/rollouts/{stored.first.pk}/")
