@@ -98,7 +98,7 @@ def _sqlite(path: str) -> dict[str, object]:
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",  # the default mode answers "database is locked" under two writers
             "timeout": 20,
-            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-16000;",
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-4000;",
         },
     }
 

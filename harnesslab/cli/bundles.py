@@ -9,13 +9,11 @@ import click
 from harnesslab.actions.instance_key import instance_signer
 from harnesslab.actions.tables import ready_tables
 from harnesslab.cli.terminal import printable
-from harnesslab.core.canonical import JSON, bytes_digest, parse
-from harnesslab.core.contract import Contract
+from harnesslab.core.canonical import bytes_digest
 from harnesslab.core.errors import InvalidValue
 from harnesslab.formats import bundle
 from harnesslab.formats.inputs import InputFile
 from harnesslab.queries.bundles import bundle_of
-from harnesslab.queries.comparisons import compared, result
 from harnesslab.queries.manifests import manifest_bytes
 from harnesslab.queries.rollouts import get_rollout
 
@@ -38,16 +36,9 @@ def export(rollout_id: int, manifest_file: Path | None, bundle_file: Path | None
         manifest_file.write_bytes(data)
         click.echo(f"{manifest_file}: manifest {bytes_digest(data)}")
     if bundle_file is not None:
-        reports = {f"comparison-{rollout_id}-{other}.json": _report(rollout_id, other) for other in others}
         signer = instance_signer()
-        bundle_file.write_bytes(bundle_of(rollout_id, signer, reports))
+        bundle_file.write_bytes(bundle_of(rollout_id, signer, others))
         click.echo(f"{bundle_file}: seal {bytes(rollout.head or b'').hex()}, signed by {signer.public_key}")
-
-
-def _report(a: int, b: int) -> JSON:
-    found = compared(a, b, Contract.parse()).found
-    report: JSON = parse(result(str(a), str(b), found).model_dump_json())
-    return report
 
 
 @click.command("verify")
