@@ -17,7 +17,7 @@ from harnesslab.core.manifest import Difference
 from harnesslab.core.natural import natural
 from harnesslab.core.scrub import RULES
 from harnesslab.figures.strip import strip_figure
-from harnesslab.pages.access import needs
+from harnesslab.pages.access import needs, user_of
 from harnesslab.pages.render import render
 from harnesslab.queries.comparison_rows import row_detail
 from harnesslab.queries.comparison_strip import strip
@@ -103,7 +103,7 @@ def compare_override(request: HttpRequest) -> HttpResponse:
     """Record a reviewer's own finding of the cause."""
     a, b = _ids(request)
     contract = contract_of(request)
-    override_cause(a, b, contract, request.POST.get("cause", ""), request.POST.get("reason", ""), request.user)  # type: ignore[arg-type]
+    override_cause(a, b, contract, request.POST.get("cause", ""), request.POST.get("reason", ""), user_of(request))
     return redirect(f"{reverse('compare')}?{_query(request)}")
 
 

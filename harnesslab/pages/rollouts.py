@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST
 from harnesslab.actions.annotations import add_note, delete_rollout, save_view
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.natural import natural
-from harnesslab.pages.access import needs
+from harnesslab.pages.access import asks_for_part, needs, user_of
 from harnesslab.pages.render import render
 from harnesslab.queries.annotations import notes_of, views_of
 from harnesslab.queries.event_content import part
@@ -40,7 +40,7 @@ def rollouts(request: HttpRequest) -> HttpResponse:
     else:
         context["page"] = rollout_page(chosen, after)
         rows = "rollouts/_rows.html"
-    if after and request.htmx:  # type: ignore[attr-defined]
+    if after and asks_for_part(request):
         return render(request, rows, context)
     context |= {"rows": rows, "facets": [*FACETS, *CHOICES], "views": views_of(request.user.pk or 0)}
     return render(request, "rollouts/list.html", context)
@@ -102,7 +102,7 @@ def rollout_part(request: HttpRequest, rollout_id: int, index: int) -> HttpRespo
 def note(request: HttpRequest, rollout_id: int) -> HttpResponse:
     """Add a note to a rollout or one of its steps."""
     step = natural(request.POST.get("step", ""))
-    add_note(request.user, rollout_id, request.POST.get("text", ""), step)  # type: ignore[arg-type]
+    add_note(user_of(request), rollout_id, request.POST.get("text", ""), step)
     back = reverse("rollout", args=[rollout_id])
     return redirect(back if step is None else f"{back}?step={step + 1}")
 
@@ -111,7 +111,7 @@ def note(request: HttpRequest, rollout_id: int) -> HttpResponse:
 @needs("admin")
 def delete(request: HttpRequest, rollout_id: int) -> HttpResponse:
     """Delete a whole rollout: one audited action."""
-    delete_rollout(request.user, rollout_id, request.POST.get("reason", ""))  # type: ignore[arg-type]
+    delete_rollout(user_of(request), rollout_id, request.POST.get("reason", ""))
     messages.success(request, f"Rollout {rollout_id} was deleted; the deletion is in the audit log.")
     return redirect("rollouts")
 
@@ -121,7 +121,7 @@ def delete(request: HttpRequest, rollout_id: int) -> HttpResponse:
 def save(request: HttpRequest) -> HttpResponse:
     """Keep the list's query under a name, or forget it where the query is empty."""
     query = RolloutFilter.of(dict(_pairs(request.POST.get("query", "")))).url()
-    save_view(request.user, request.POST.get("name", ""), query)  # type: ignore[arg-type]
+    save_view(user_of(request), request.POST.get("name", ""), query)
     return redirect(f"{reverse('rollouts')}?{query}")
 
 
