@@ -7,9 +7,10 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from harnesslab.core.errors import InvalidValue
+from harnesslab.kept_secret import kept_secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +28,30 @@ class Config:
     public_read: bool
     """Whether pages are readable without a login."""
     hosts: tuple[str, ...]
+    https: bool
+    """Whether a proxy in front speaks HTTPS and says so in `X-Forwarded-Proto`."""
 
     @classmethod
     def read(cls, environ: Mapping[str, str] = os.environ) -> Config:
         """Read the configuration; raises `InvalidValue` naming the variable that is wrong."""
         home = Path(environ.get("HARNESSLAB_HOME") or _default_home()).expanduser().resolve()
-        home.mkdir(parents=True, exist_ok=True)
+        secret_key = environ.get("HARNESSLAB_SECRET_KEY", "")
+        try:
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            secret_key = secret_key or kept_secret(home / "secret-key", lambda: secrets.token_urlsafe(50))
+        except OSError as error:
+            raise InvalidValue(
+                f"can't be written: {error.strerror}", where=str(home), hint="name another folder in HARNESSLAB_HOME"
+            ) from error
         hosts = environ.get("HARNESSLAB_HOSTS") or "localhost,127.0.0.1,[::1]"
         return cls(
             home=home,
-            secret_key=environ.get("HARNESSLAB_SECRET_KEY") or _kept_secret(home / "secret-key"),
+            secret_key=secret_key,
             database_url=environ.get("DATABASE_URL", ""),
             redis_url=environ.get("REDIS_URL", ""),
             debug=_flag(environ, "HARNESSLAB_DEBUG"),
             public_read=_flag(environ, "HARNESSLAB_PUBLIC_READ"),
+            https=_flag(environ, "HARNESSLAB_HTTPS"),
             hosts=tuple(host.strip() for host in hosts.split(",") if host.strip()),
         )
 
@@ -49,7 +60,7 @@ def database(config: Config) -> dict[str, object]:
     """Return Django's settings for the default database; raises `InvalidValue` for an URL it can't use."""
     if not config.database_url:
         return _sqlite(str(config.home / "harnesslab.sqlite3"))
-    parts = urlsplit(config.database_url)
+    parts, port = _split(config.database_url)
     if parts.scheme == "sqlite":
         return _sqlite(parts.path.removeprefix("/") if parts.path.startswith("//") else parts.path)
     if parts.scheme not in ("postgres", "postgresql"):
@@ -62,10 +73,21 @@ def database(config: Config) -> dict[str, object]:
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),
         "HOST": parts.hostname or "",
-        "PORT": str(parts.port or ""),
+        "PORT": port,
         "CONN_MAX_AGE": 60,
         "CONN_HEALTH_CHECKS": True,
     }
+
+
+def _split(url: str) -> tuple[SplitResult, str]:
+    """Return the parts of an URL and its port, without ever repeating its password."""
+    try:
+        parts = urlsplit(url)
+        return parts, str(parts.port or "")
+    except ValueError as error:
+        raise InvalidValue(
+            "not an URL with a host and a port", where="DATABASE_URL", hint="postgresql://user:password@host:5432/name"
+        ) from error
 
 
 def _sqlite(path: str) -> dict[str, object]:
@@ -76,7 +98,7 @@ def _sqlite(path: str) -> dict[str, object]:
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",  # the default mode answers "database is locked" under two writers
             "timeout": 20,
-            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-16000;",
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-4000;",
         },
     }
 
@@ -92,15 +114,3 @@ def _flag(environ: Mapping[str, str], name: str) -> bool:
     if value in ("1", "true", "yes", "on"):
         return True
     raise InvalidValue(f"{value!r} is neither yes nor no", where=name, hint="use 1 or 0")
-
-
-def _kept_secret(file: Path) -> str:
-    """Return the secret key of this instance, making one the first time."""
-    try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return file.read_text().strip()
-    with os.fdopen(descriptor, "w") as handle:
-        key = secrets.token_urlsafe(50)
-        handle.write(key)
-    return key

@@ -7,7 +7,15 @@ from collections.abc import Callable
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
-from harnesslab.core.errors import Conflict, FormatRefused, HarnessLabError, InvalidValue, NotComparable, NotFound
+from harnesslab.core.errors import (
+    Conflict,
+    FormatRefused,
+    HarnessLabError,
+    InvalidValue,
+    NotComparable,
+    NotFound,
+    TryLater,
+)
 
 STATUS: dict[type[HarnessLabError], int] = {
     NotFound: 404,
@@ -15,6 +23,7 @@ STATUS: dict[type[HarnessLabError], int] = {
     FormatRefused: 422,
     NotComparable: 422,
     InvalidValue: 400,
+    TryLater: 429,
 }
 
 

@@ -18,6 +18,7 @@ ROOT_URLCONF = "harnesslab.urls"
 WSGI_APPLICATION = "harnesslab.wsgi.application"
 AUTH_USER_MODEL = "accounts.User"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}  # of one web process
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "projects"
 LOGOUT_REDIRECT_URL = "login"
@@ -99,9 +100,14 @@ STORAGES = {
 }
 WHITENOISE_KEEP_ONLY_HASHED_FILES = True
 
-DATA_UPLOAD_MAX_MEMORY_SIZE = 300 * 2**20
+DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20  # of a form without its files, which go to disk
 FILE_UPLOAD_TEMP_DIR = str(CONFIG.home)
-SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = CONFIG.https
+if CONFIG.https:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    SECURE_HSTS_SECONDS = 30 * 24 * 3600
+    CSRF_TRUSTED_ORIGINS = [f"https://{'*' if host.startswith('.') else ''}{host}" for host in CONFIG.hosts]
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 CONTENT_SECURITY_POLICY = {
@@ -124,4 +130,6 @@ LOGGING = {
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
+    # a stranger's request for another host is answered with 400 and needs no traceback each
+    "loggers": {"django.security.DisallowedHost": {"handlers": [], "propagate": False}},
 }

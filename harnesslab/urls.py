@@ -1,15 +1,15 @@
 """All addresses."""
 
-from django.contrib.auth.views import LoginView, LogoutView
+from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, URLResolver, path
 
 from harnesslab.api.routes import api
-from harnesslab.pages import accounts, bundles, compare, imports, jobs, manifests, projects, requests, rollouts
+from harnesslab.pages import accounts, bundles, compare, imports, jobs, login, manifests, projects, requests, rollouts
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", projects.projects, name="projects"),
     path("health", projects.health, name="health"),
-    path("login", LoginView.as_view(template_name="accounts/login.html"), name="login"),
+    path("login", login.Login.as_view(), name="login"),
     path("logout", LogoutView.as_view(), name="logout"),
     # /account/
     path("account/", accounts.account, name="account"),

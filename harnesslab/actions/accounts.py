@@ -11,6 +11,7 @@ from harnesslab.accounts import tokens
 from harnesslab.accounts.models import RANK, ApiToken, Role, User
 from harnesslab.core.errors import Conflict, InvalidValue, NotFound
 from harnesslab.store.models import AuditEntry
+from harnesslab.store.text import storable
 
 
 @transaction.atomic
@@ -20,7 +21,7 @@ def issue_token(user: User, name: str, scope: str) -> tuple[ApiToken, str]:
         raise InvalidValue(f"no such scope: {scope}", hint=f"one of {', '.join(Role.values)}")
     if not user.may(scope):
         raise InvalidValue(f"a {user.role} can't make a token with the scope {scope}")
-    row, secret = tokens.issue(user, name.strip()[:100] or "token", scope)
+    row, secret = tokens.issue(user, storable(name.strip(), 100) or "token", scope)
     AuditEntry.objects.create(user=user, action="issue token", subject=row.prefix, detail={"scope": scope})
     return row, secret
 
@@ -36,11 +37,15 @@ def revoke_token(user: User, token_id: int) -> None:
 
 @transaction.atomic
 def add_user(by: User | None, name: str, password: str, role: str) -> User:
-    """Add a user; raises `InvalidValue` for a weak password or unknown role, `Conflict` for a name that is taken."""
+    """Add a user; raises `Conflict` for a name that is taken.
+
+    Raises `InvalidValue` for a weak password, an odd name or an unknown role.
+    """
     _check_role(role)
     if not name.strip():
         raise InvalidValue("a user needs a name")
     try:
+        User._meta.get_field("username").run_validators(name.strip())
         validate_password(password)
         with transaction.atomic():
             user = User.objects.create_user(name.strip(), password=password, role=role)
@@ -56,7 +61,7 @@ def add_user(by: User | None, name: str, password: str, role: str) -> User:
 def set_role(by: User, name: str, role: str) -> None:
     """Change a user's role; the last admin stays one."""
     _check_role(role)
-    user = User.objects.filter(username=name).first()
+    user = User.objects.filter(username=name).first() if "\x00" not in name else None
     if user is None:
         raise NotFound(f"there is no user {name}")
     others = User.objects.filter(role=Role.ADMIN, is_active=True).exclude(pk=user.pk)

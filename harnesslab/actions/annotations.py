@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import transaction
 
 from harnesslab.accounts.models import User
-from harnesslab.core.errors import InvalidValue
+from harnesslab.core.errors import InvalidValue, NotFound
 from harnesslab.queries.rollouts import get_rollout
 from harnesslab.store.models import AuditEntry, Chunk, Event, LooseEvent, Note, Purge, SavedView
 from harnesslab.store.models.events import MAX_EVENTS, key
@@ -13,10 +13,13 @@ from harnesslab.store.text import storable
 
 
 def add_note(author: User, rollout_id: int, text: str, step: int | None = None) -> Note:
-    """Add a note; raises `InvalidValue` for an empty one."""
+    """Add a note; raises `InvalidValue` for an empty one, `NotFound` for one of a step that isn't."""
     if not text.strip():
         raise InvalidValue("the note is empty")
     rollout = get_rollout(rollout_id)
+    first = key(rollout_id, 0)
+    if step is not None and not Event.objects.filter(key__gte=first, key__lt=first + MAX_EVENTS, step=step).exists():
+        raise NotFound(f"there is no step {step + 1}", where=f"rollout {rollout_id}")
     return Note.objects.create(rollout=rollout, step=step, text=storable(text.strip(), 20_000), author=author)
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.db import transaction
 
 from harnesslab.accounts.models import User
 from harnesslab.actions.rollouts import store_path, store_unsupported
-from harnesslab.core import comparators
+from harnesslab.core import scrub
+from harnesslab.core.comparators import Path, PathBuilder
 from harnesslab.core.contract import LADDER, Contract, Level
 from harnesslab.core.errors import InvalidValue, NotComparable
 from harnesslab.core.evidence import Cause
 from harnesslab.queries.rollouts import get_rollout
 from harnesslab.queries.tapes import StoredTape
 from harnesslab.store.models import AuditEntry, CauseOverride, StoredPath
+from harnesslab.store.text import storable
 
 
 def prepare(rollout_id: int, contract: Contract) -> None:
@@ -26,13 +30,34 @@ def prepare(rollout_id: int, contract: Contract) -> None:
     missing = [wanted[key] for key in wanted.keys() - set(kept)]
     if not missing:
         return
-    trace = StoredTape(rollout).trace()
+    paths, unsupported = _computed(StoredTape(rollout), missing)
     with transaction.atomic():
-        for item in missing:
+        for path in paths:
+            store_path(rollout_id, path)
+        for item in unsupported:
+            store_unsupported(rollout_id, item)
+
+
+def _computed(tape: StoredTape, contracts: Sequence[Contract]) -> tuple[list[Path], list[Contract]]:
+    """Compute paths in one pass over a trace, a chunk at a time; returns them and the contracts it can't support."""
+    scrubbers = {item.rules: scrub.Scrubber(scrub.rules(item.rules)) for item in contracts}
+    builders = [PathBuilder(item, tape.payloads, scrubbers[item.rules]) for item in contracts]
+    unsupported: list[Contract] = []
+    for index in range(tape.rollout.events):
+        event = tape.event(index)
+        for builder in list(builders):
             try:
-                store_path(rollout_id, comparators.path(trace, item))
+                builder.add(event)
             except NotComparable:
-                store_unsupported(rollout_id, item)
+                builders.remove(builder)
+                unsupported.append(builder.contract)
+    paths = []
+    for builder in builders:
+        try:
+            paths.append(builder.path())
+        except NotComparable:
+            unsupported.append(builder.contract)
+    return paths, unsupported
 
 
 def _needed(contract: Contract) -> list[Contract]:
@@ -50,5 +75,5 @@ def override_cause(a_id: int, b_id: int, contract: Contract, cause: str, reason:
     a, b = get_rollout(a_id), get_rollout(b_id)
     AuditEntry.objects.create(user=author, action="override cause", subject=f"{a.pk}/{b.pk}", detail={"cause": cause})
     return CauseOverride.objects.create(
-        a=a, b=b, contract=contract.key, cause=cause, reason=reason.strip(), author=author
+        a=a, b=b, contract=contract.key, cause=cause, reason=storable(reason.strip(), 20_000), author=author
     )

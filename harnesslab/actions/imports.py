@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
 
 from harnesslab.actions.rollouts import store_recording
 from harnesslab.core import seals
-from harnesslab.core.errors import HarnessLabError, InvalidValue
+from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.rollout import Recording
 from harnesslab.formats import bundle
 from harnesslab.formats.inputs import Report, Unit
 from harnesslab.formats.registry import recognise
+from harnesslab.store.locks import held
 from harnesslab.store.models import Rollout, SourceFile
 from harnesslab.store.text import storable
 
+log = logging.getLogger(__name__)
 Progress = Callable[[int], None]
 """Told the number of rollouts stored so far."""
 
@@ -47,28 +50,39 @@ def import_unit(unit: Unit, *, project: str = "", progress: Progress | None = No
         return _import(unit, project, progress)
     except HarnessLabError as error:
         return ImportResult(unit.name, "refused", reason=error.sentence)
+    except (DatabaseError, InterruptedError):
+        raise
+    except Exception as error:  # of an importer, which must not end the import of a thousand other files
+        log.exception("the importer failed at %r", unit.name)
+        reason = f"{unit.name}: the importer failed with {type(error).__name__} (please report it with the file)"
+        return ImportResult(unit.name, "refused", reason=reason)
 
 
 def _import(unit: Unit, project: str, progress: Progress | None) -> ImportResult:
     unit = unit.in_memory()
     digest = unit.digest()
-    known = SourceFile.objects.filter(digest=digest).first()
-    if known is not None and known.complete:
-        ids = list(known.rollouts.order_by("position").values_list("pk", flat=True))
-        reason = f"already imported as {known.name}" if known.name != unit.name else "already imported"
-        return ImportResult(unit.name, "duplicate", known.format, ids, reason)
+    with held(f"import {digest}"):
+        known = SourceFile.objects.filter(digest=digest).first()
+        if known is not None and known.complete:
+            ids = list(known.rollouts.order_by("position").values_list("pk", flat=True))
+            reason = f"already imported as {known.name}" if known.name != unit.name else "already imported"
+            return ImportResult(unit.name, "duplicate", known.format, ids, reason)
+        return _read(unit, digest, known, project, progress)
+
+
+def _read(unit: Unit, digest: str, known: SourceFile | None, project: str, progress: Progress | None) -> ImportResult:
     importer = recognise(unit).importer
     report = Report()
     source, ids = known, []
     stored = dict(known.rollouts.values_list("position", "pk")) if known is not None else {}
-    for recording in importer.read(unit, report):
+    for recording in _until_fault(importer.read(unit, report), report):
         there = _same_bundle(recording)
         if there is not None:
             return ImportResult(unit.name, "duplicate", importer.NAME, [there], "this rollout is already here")
         source = source or _open_source(unit, digest, importer.NAME)
         try:
             ids.append(stored.get(recording.source.position) or _store(recording, source, project).pk)
-        except InvalidValue as error:
+        except HarnessLabError as error:
             report.skip(f"rollout {recording.source.position}", error.sentence)
         if progress is not None:
             progress(len(ids))
@@ -82,6 +96,19 @@ def _import(unit: Unit, project: str, progress: Progress | None) -> ImportResult
     source.save(update_fields=["skipped", "complete"])
     status = "partial" if skipped else "imported"
     return ImportResult(unit.name, status, importer.NAME, ids, _summary(skipped), skipped)
+
+
+def _until_fault(recordings: Iterator[Recording], report: Report) -> Iterator[Recording]:
+    """Yield recordings; a refusal after the first of them is noted, and what came before it stays."""
+    count = 0
+    try:
+        for recording in recordings:
+            count += 1
+            yield recording
+    except HarnessLabError as error:
+        if not count:
+            raise
+        report.skip(f"what follows rollout {count - 1}", error.sentence)
 
 
 def _store(recording: Recording, source: SourceFile, project: str) -> Rollout:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from django.db import transaction
 from harnesslab.core import comparators, packing, seals
 from harnesslab.core.canonical import JSON, bytes_digest
 from harnesslab.core.contract import RAW, Contract
-from harnesslab.core.errors import LimitExceeded
+from harnesslab.core.errors import InvalidValue, LimitExceeded
 from harnesslab.core.events import ModelCall, Usage
 from harnesslab.core.manifest import Manifest
 from harnesslab.core.requests import RequestDigests
@@ -40,6 +41,8 @@ from harnesslab.store.writing import insert
 SHARED_BYTES = 4096
 """Payloads from this size are kept once for all rollouts if they open a transcript or are tool schemas."""
 EVENT_COLUMNS = ("key", "kind", "step", "seal", "request", "answer")
+_NUMBERS = 2**31
+_LARGEST_SUM = 2**63 - 1
 _KIND_NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
 
 
@@ -54,10 +57,12 @@ class Totals:
 
 @transaction.atomic
 def store_recording(recording: Recording, source: SourceFile | None) -> Rollout:
-    """Store a finished recording and return its row; raises `LimitExceeded` for a trace that is too long."""
+    """Store a finished recording and return its row; raises `LimitExceeded` for a trace that is too long.
+
+    Raises `InvalidValue` for numbers of a trial or step that can't be ones.
+    """
     trace = recording.trace
-    if len(trace.events) > MAX_EVENTS:
-        raise LimitExceeded(f"{len(trace.events):,} events, more than the limit of {MAX_EVENTS:,}")
+    _check(recording)
     path = comparators.path(trace, RAW)
     chain = seals.seals(trace)
     rollout = new_row(recording, source)
@@ -67,6 +72,19 @@ def store_recording(recording: Recording, source: SourceFile | None) -> Rollout:
     insert_chunks(rollout.pk, trace)
     store_path(rollout.pk, path)
     return rollout
+
+
+def _check(recording: Recording) -> None:
+    events = recording.trace.events
+    if len(events) > MAX_EVENTS:
+        raise LimitExceeded(f"{len(events):,} events, more than the limit of {MAX_EVENTS:,}")
+    if not 0 <= recording.trial < _NUMBERS:
+        raise InvalidValue("the trial is no number from 0 below 2^31")
+    wrong = next(
+        (place for place, event in enumerate(events) if not -1 <= event.step < _NUMBERS), None
+    )  # -1: before any
+    if wrong is not None:
+        raise InvalidValue("the step is no number below 2^31", where=f"event {wrong}")
 
 
 def insert_chunks(rollout_id: int, trace: Trace) -> None:
@@ -130,7 +148,8 @@ def totals(trace: Trace) -> Totals:
 
 def _sum(used: list[Usage], name: str) -> int | None:
     stated = [value for usage in used if (value := getattr(usage, name)) is not None]
-    return sum(stated) if stated else None
+    total = sum(stated)
+    return total if stated and -_LARGEST_SUM <= total <= _LARGEST_SUM else None
 
 
 class _Shared:
@@ -189,7 +208,7 @@ def new_row(recording: Recording, source: SourceFile | None) -> Rollout:
         position=recording.source.position,
         trial=recording.trial,
         outcome=recording.outcome,
-        reward=recording.reward,
+        reward=_finite(recording.reward),
         origin=recording.origin,
         grade=recording.grade,
         missing=storable(recording.missing),
@@ -205,7 +224,7 @@ def new_row(recording: Recording, source: SourceFile | None) -> Rollout:
         output_tokens=used.output,
         cached_tokens=used.cached,
         seconds=_seconds(recording),
-        budgets=dict(recording.budgets),
+        budgets={storable(name): value for name, value in recording.budgets.items() if math.isfinite(value)},
         facts=frozen(_without_experiment(recording)),
         started_at=recording.started_at,
         ended_at=recording.ended_at,
@@ -244,4 +263,9 @@ def _seconds(recording: Recording) -> float | None:
     if recording.started_at is not None and recording.ended_at is not None:
         return max(0.0, (recording.ended_at - recording.started_at).total_seconds())
     times = [event.at for event in recording.trace.events if event.at is not None]
-    return max(times) - min(times) if len(times) > 1 else None
+    return _finite(max(times) - min(times)) if len(times) > 1 else None
+
+
+def _finite(value: float | None) -> float | None:
+    """Leave out what no JSON can hold; the trace keeps it as it was recorded."""
+    return value if value is not None and math.isfinite(value) else None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
@@ -17,11 +19,16 @@ from harnesslab.actions.imports import import_units
 from harnesslab.actions.jobs import enqueue
 from harnesslab.core.errors import InvalidValue
 from harnesslab.formats.discovery import expand
-from harnesslab.formats.inputs import InputFile, Unit
+from harnesslab.formats.inputs import MAX_FILE, InputFile, Unit
+from harnesslab.store.locks import held
+from harnesslab.store.models import Job
+from harnesslab.store.models.jobs import ENDED
 
 Upload: TypeAlias = "AnyUpload[bytes]"
 INLINE_BYTES = 20 * 2**20
 """Files larger than this are imported by a job."""
+ABANDONED_S = 3600.0
+"""An upload without a job is kept this long: its job may be about to be queued."""
 
 
 def receive(files: Iterable[Upload], project: str, user: User) -> list[dict[str, Any]]:
@@ -29,6 +36,9 @@ def receive(files: Iterable[Upload], project: str, user: User) -> list[dict[str,
     results: list[dict[str, Any]] = []
     for file in files:
         name = Path(file.name or "upload").name
+        if (file.size or 0) > MAX_FILE:
+            results.append(_answer(name, "refused", f"{name}: larger than the limit of {MAX_FILE:,} bytes"))
+            continue
         if (file.size or 0) > INLINE_BYTES:
             results.append(_spool(file, name, project, user))
             continue
@@ -41,15 +51,32 @@ def receive(files: Iterable[Upload], project: str, user: User) -> list[dict[str,
 
 
 def _spool(file: Upload, name: str, project: str, user: User) -> dict[str, Any]:
-    folder = Path(settings.CONFIG.home) / "spool" / secrets.token_hex(8)
+    """Keep an upload for a job; the same bytes that wait for one already get that one, as after a double click."""
+    folder = _spool_folder() / secrets.token_hex(8)
     folder.mkdir(parents=True)
-    place = folder / (name or "upload")
+    place = folder / "upload"
+    content = hashlib.sha256()
     with place.open("wb") as handle:
         for chunk in file.chunks():
             handle.write(chunk)
-    payload: dict[str, object] = {"path": str(place), "name": name, "project": project}
-    job = enqueue("import", payload, user=user)
-    return {"file": name, "status": "queued", "job": job.pk, "rollouts": [], "reason": "", "skipped": [], "format": ""}
+            content.update(chunk)
+    digest = content.hexdigest()
+    payload: dict[str, object] = {"path": str(place), "name": name, "project": project, "digest": digest}
+    with held(f"upload {digest}"):
+        job = Job.objects.filter(payload__digest=digest, payload__project=project).exclude(state__in=ENDED).first()
+        if job is None:
+            job = enqueue("import", payload, user=user)
+        else:
+            discard_upload(payload)
+    return _answer(name, "queued") | {"job": job.pk}
+
+
+def _answer(name: str, status: str, reason: str = "") -> dict[str, Any]:
+    return {"file": name, "status": status, "rollouts": [], "reason": reason, "skipped": [], "format": ""}
+
+
+def _spool_folder() -> Path:
+    return Path(settings.CONFIG.home) / "spool"
 
 
 def run_import(payload: dict[str, Any], progress: Callable[[int, str], bool]) -> dict[str, Any]:
@@ -66,6 +93,21 @@ def run_import(payload: dict[str, Any], progress: Callable[[int, str], bool]) ->
     except InterruptedError:
         return {"results": [], "cancelled": True}
     return {"results": results}
+
+
+def discard_abandoned() -> int:
+    """Remove old uploads that no job waits for: of jobs cancelled before they began; returns how many."""
+    folder = _spool_folder()
+    found = list(folder.iterdir()) if folder.exists() else []
+    old = [place for place in found if place.stat().st_mtime < time.time() - ABANDONED_S]
+    if not old:
+        return 0
+    paths = Job.objects.filter(kind="import").exclude(state__in=ENDED).values_list("payload__path", flat=True)
+    waited = {Path(path).parent for path in paths if path}
+    gone = [place for place in old if place not in waited]
+    for place in gone:
+        shutil.rmtree(place, ignore_errors=True)
+    return len(gone)
 
 
 def discard_upload(payload: dict[str, Any]) -> None:

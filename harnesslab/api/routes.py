@@ -6,6 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from ninja import File, Form, NinjaAPI
+from ninja.errors import HttpError, ValidationError
 from ninja.files import UploadedFile
 
 from harnesslab.actions.comparisons import prepare
@@ -42,6 +43,19 @@ api = NinjaAPI(title="HarnessLab", version="1", urls_namespace="api", docs_url=N
 def domain_error(request: HttpRequest, error: HarnessLabError) -> HttpResponse:
     """Answer an expected error with its sentence."""
     return api.create_response(request, {"error": error.sentence}, status=status_of(error))
+
+
+@api.exception_handler(ValidationError)
+def wrong_type(request: HttpRequest, error: ValidationError) -> HttpResponse:
+    """Answer parameters of the wrong type with one sentence, as everything else."""
+    said = (f"{item['loc'][-1]}: {item['msg'][:1].lower()}{item['msg'][1:]}" for item in error.errors)
+    return api.create_response(request, {"error": "; ".join(said)}, status=422)
+
+
+@api.exception_handler(HttpError)
+def refused(request: HttpRequest, error: HttpError) -> HttpResponse:
+    """Answer what a role may not do."""
+    return api.create_response(request, {"error": error.message}, status=error.status_code)
 
 
 @api.get("/projects", response=Home)
@@ -102,7 +116,7 @@ def comparisons(
 @api.get("/requests", response=RequestPage)
 def requests(request: HttpRequest, offset: int = 0, *, unstable: bool = False) -> RequestPage:
     """Requests that were sent more than once."""
-    return request_page(max(0, offset), unstable_only=unstable)
+    return request_page(offset, unstable_only=unstable)
 
 
 @api.get("/requests/{digest}", response=RequestDetail)

@@ -7,12 +7,13 @@ from pathlib import Path
 import click
 
 from harnesslab.actions.instance_key import instance_signer
-from harnesslab.core.canonical import JSON, bytes_digest, parse
-from harnesslab.core.contract import Contract
+from harnesslab.actions.tables import ready_tables
+from harnesslab.cli.terminal import printable
+from harnesslab.core.canonical import bytes_digest
 from harnesslab.core.errors import InvalidValue
 from harnesslab.formats import bundle
+from harnesslab.formats.inputs import InputFile
 from harnesslab.queries.bundles import bundle_of
-from harnesslab.queries.comparisons import compared, result
 from harnesslab.queries.manifests import manifest_bytes
 from harnesslab.queries.rollouts import get_rollout
 
@@ -28,22 +29,16 @@ def export(rollout_id: int, manifest_file: Path | None, bundle_file: Path | None
     """Export a rollout's manifest, or all of it as a bundle."""
     if manifest_file is None and bundle_file is None:
         raise InvalidValue("nothing to export", hint="--manifest FILE or --bundle FILE")
+    ready_tables()
     rollout = get_rollout(rollout_id)
     if manifest_file is not None:
         data = manifest_bytes(rollout.manifest_id)
         manifest_file.write_bytes(data)
         click.echo(f"{manifest_file}: manifest {bytes_digest(data)}")
     if bundle_file is not None:
-        reports = {f"comparison-{rollout_id}-{other}.json": _report(rollout_id, other) for other in others}
         signer = instance_signer()
-        bundle_file.write_bytes(bundle_of(rollout_id, signer, reports))
+        bundle_file.write_bytes(bundle_of(rollout_id, signer, others))
         click.echo(f"{bundle_file}: seal {bytes(rollout.head or b'').hex()}, signed by {signer.public_key}")
-
-
-def _report(a: int, b: int) -> JSON:
-    found = compared(a, b, Contract.parse()).found
-    report: JSON = parse(result(str(a), str(b), found).model_dump_json())
-    return report
 
 
 @click.command("verify")
@@ -51,8 +46,8 @@ def _report(a: int, b: int) -> JSON:
 @click.option("--key", default="", help="The public key that must have signed it.")
 def verify(file: Path, key: str) -> None:
     """Verify a bundle offline; names the first thing that is wrong."""
-    found = bundle.verify(file.read_bytes(), file.name)
+    found = bundle.verify(InputFile.of_path(file).read(), file.name)
     if key and found.key != key:
         raise InvalidValue(f"signed by {found.key}, not by the given key", where="signature.json")
-    click.echo(f"{file.name} is whole: case {found.case}, {found.events} events")
+    click.echo(printable(f"{file.name} is whole: case {found.case}, {found.events} events"))
     click.echo(f"manifest {found.manifest}\nseal     {found.head}\nsigned by {found.key}")

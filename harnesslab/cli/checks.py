@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from harnesslab.cli.terminal import printable
 from harnesslab.core.errors import HarnessLabError, InvalidValue
 from harnesslab.formats.discovery import discover, expand
 from harnesslab.formats.inputs import Report, Unit
@@ -92,5 +93,5 @@ def _table(rows: list[Checked]) -> str:
 
 
 def _cell(text: str) -> str:
-    clean = text.encode("utf-8", "replace").decode().replace("|", "\\|").replace("\n", " ")
+    clean = printable(text.replace("\n", " ")).replace("|", "\\|")
     return clean if len(clean) <= 160 else clean[:159] + "…"

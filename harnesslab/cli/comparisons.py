@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from harnesslab.cli.rollouts import named_rollout
+from harnesslab.cli.terminal import printable
 from harnesslab.core.comparison import compare_tapes
 from harnesslab.core.contract import LADDER, TITLES, Contract
 from harnesslab.queries.comparisons import ComparisonResult, result
@@ -22,7 +23,7 @@ def compare(a: str, b: str, level: str | None, only: str | None, rules: str, *, 
     contract = Contract.parse(level or "", rules, only or "")
     one, two = named_rollout(a), named_rollout(b)
     found = result(a, b, compare_tapes(one.tape, two.tape, contract))
-    click.echo(found.model_dump_json(indent=2) if as_json else _text(found))
+    click.echo(found.model_dump_json(indent=2) if as_json else "\n".join(map(printable, _text(found).split("\n"))))
 
 
 def _text(found: ComparisonResult) -> str:

@@ -10,6 +10,8 @@ from dataclasses import asdict
 import click
 
 from harnesslab.actions.imports import ImportResult, import_unit
+from harnesslab.actions.tables import ready_tables
+from harnesslab.cli.terminal import printable
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.formats.discovery import discover, expand
 from harnesslab.formats.inputs import Report, Unit
@@ -22,6 +24,7 @@ from harnesslab.formats.inputs import Report, Unit
 @click.pass_context
 def import_files(context: click.Context, paths: tuple[str, ...], project: str, *, as_json: bool) -> None:
     """Import trace files, folders and globs; a refused file never stops the rest."""
+    ready_tables()
     report = Report()
     units = list(discover(paths, report))
     results: list[ImportResult] = []
@@ -33,7 +36,7 @@ def import_files(context: click.Context, paths: tuple[str, ...], project: str, *
                     click.echo(json.dumps(asdict(result)))
     if not as_json:
         _print_table(results, report)
-    if results and all(result.status == "refused" for result in results):
+    if all(result.status == "refused" for result in results):
         context.exit(1)
 
 
@@ -46,17 +49,20 @@ def _imported(unit: Unit, project: str) -> Iterator[ImportResult]:
 
 
 def _name(unit: Unit | None) -> str:
-    return unit.name[:40] if unit is not None else ""
+    return printable(unit.name[:40]) if unit is not None else ""
 
 
 def _print_table(results: list[ImportResult], report: Report) -> None:
     for result in results:
         line = f"{result.status:10} {result.format:18} {len(result.rollouts):>6} rollouts  {result.file}"
-        click.echo(line.encode("utf-8", "replace").decode())
+        click.echo(printable(line))
         if result.reason and result.status != "duplicate":
-            click.echo(f"{'':10} {result.reason}".encode("utf-8", "replace").decode())
+            click.echo(printable(f"{'':10} {result.reason}"))
     for item in report.skipped:
-        click.echo(f"{'left out':10} {item.where}: {item.why}")
+        click.echo(printable(f"{'left out':10} {item.where}: {item.why}"))
+    if not results:
+        click.echo("there is no file to import")
+        return
     totals = Counter(result.status for result in results)
     rollouts = sum(len(result.rollouts) for result in results)
     click.echo(f"{rollouts} rollouts; " + ", ".join(f"{count} {status}" for status, count in sorted(totals.items())))

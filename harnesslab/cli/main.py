@@ -6,8 +6,10 @@ import os
 import sys
 
 import click
+from django.db import OperationalError
 
 from harnesslab import __version__
+from harnesslab.cli.terminal import printable
 from harnesslab.core.errors import HarnessLabError
 
 
@@ -19,8 +21,11 @@ class Commands(click.Group):
         try:
             return super().invoke(context)
         except HarnessLabError as error:
-            click.echo(f"error: {error.sentence}", err=True)
-            context.exit(1)
+            sentence = error.sentence
+        except OperationalError as error:  # away, locked for too long, read-only, or the disk is full
+            sentence = f"the database: {str(error).strip().splitlines()[0]}"
+        click.echo(printable(f"error: {sentence}"), err=True)
+        return context.exit(1)
 
 
 @click.group(cls=Commands)
@@ -35,7 +40,10 @@ def main() -> None:
     sys.setrecursionlimit(3000)
     import django
 
-    django.setup()
+    try:
+        django.setup()
+    except HarnessLabError as error:
+        sys.exit(printable(f"error: {error.sentence}"))
     from harnesslab.cli import register
 
     register(cli)

@@ -12,11 +12,10 @@ from pathlib import Path
 import click
 from django.conf import settings
 from django.core.management import call_command
-from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 
 from harnesslab.actions.demonstration import load_demonstration
 from harnesslab.actions.first_admin import FirstAdmin, ensure_first_admin
+from harnesslab.actions.tables import migrate
 
 
 @click.command("prepare")
@@ -43,15 +42,6 @@ def login_line(admin: FirstAdmin) -> str:
     if admin.password:
         return f"log in as {admin.name} with the password {admin.password}"
     return f"log in as {admin.name} with the password that you chose" if admin.name else "log in with your own name"
-
-
-def migrate() -> bool:
-    """Bring the tables up to date; returns whether anything had to be done."""
-    executor = MigrationExecutor(connection)
-    if not executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        return False
-    call_command("migrate", interactive=False, verbosity=0)
-    return True
 
 
 def collect_static() -> bool:

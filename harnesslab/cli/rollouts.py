@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from harnesslab.actions.tables import ready_tables
 from harnesslab.core.errors import InvalidValue, NotFound
+from harnesslab.core.natural import natural
 from harnesslab.core.rollout import Recording
 from harnesslab.core.tape import MemoryTape, Tape
 from harnesslab.formats.discovery import discover
@@ -26,8 +28,10 @@ class Named:
 
 def named_rollout(argument: str) -> Named:
     """Return the rollout that an argument means; raises `NotFound` or `FormatRefused`."""
-    if argument.isdigit() and not Path(argument).exists():
-        rollout = get_rollout(int(argument))
+    stored = natural(argument)
+    if stored is not None and not Path(argument).exists():
+        ready_tables()
+        rollout = get_rollout(stored)
         return Named(argument, _whole(StoredTape(rollout)))
     path, position = _split(argument)
     recording = _recording(path, position)
@@ -41,13 +45,14 @@ def _whole(tape: StoredTape) -> Tape:
 
 def _split(argument: str) -> tuple[str, int]:
     path, mark, number = argument.rpartition("#")
-    if mark and number.isdigit() and not Path(argument).exists():
-        return path, int(number)
+    position = natural(number)
+    if mark and position is not None and not Path(argument).exists():
+        return path, position
     return argument, 0
 
 
 def _recording(path: str, position: int) -> Recording:
-    if not Path(path).exists():
+    if not path or not Path(path).exists():
         raise NotFound("no such rollout or file", where=path, hint="give an id, or FILE or FILE#n")
     units = list(discover([path]))
     if len(units) != 1:

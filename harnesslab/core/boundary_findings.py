@@ -38,14 +38,19 @@ def boundary_finding(left: AnyEvent, right: AnyEvent, declared: Sequence[Conditi
         case (HarnessAction(), HarnessAction()):
             return _actions(left, right, declared)
         case (UserTurn(), _) | (_, UserTurn()):
-            return Finding(Cause.USER, "the user spoke in one and not in the other")
+            who = "A and not in B" if isinstance(left, UserTurn) else "B and not in A"
+            return Finding(Cause.USER, f"the user spoke in {who}")
         case (HarnessAction(), _) | (_, HarnessAction()):
             which, action = ("A", left) if isinstance(left, HarnessAction) else ("B", right)
             name = _name(action) if isinstance(action, HarnessAction) else ""
             return harness_finding(f"the harness did “{name}” in {which} and not in the other", (), declared)
     if type(left) is type(right):
         return _same_kind(left, right, declared)
-    return harness_finding(f"A went on with {boundary(left)} and B with {boundary(right)}", (), declared)
+    return harness_finding(f"A went on with {_next(left)} and B with {_next(right)}", (), declared)
+
+
+def _next(event: AnyEvent) -> str:
+    return "its verdict" if isinstance(event, Verification) else boundary(event)
 
 
 def _ended(left: RolloutEnded, right: RolloutEnded, declared: Sequence[ConditionPair]) -> Finding:
@@ -63,6 +68,8 @@ def _one_ended(left: AnyEvent, right: AnyEvent) -> Finding:
     if isinstance(ended, RolloutEnded) and ended.outcome in CUT_SHORT:
         outcome = ended.outcome.replace("_", " ")
         return Finding(Cause.INFRA, f"{which} was cut short here ({outcome})", boundary="harness")
+    if isinstance(left, Verification) or isinstance(right, Verification):
+        return Finding(Cause.UNKNOWN, f"no verdict of {which} is recorded, and one of the other is", boundary="harness")
     return Finding(Cause.HARNESS, f"{which} ended here while the other went on", boundary="harness")
 
 

@@ -7,39 +7,34 @@ two traces is found by bisection, without reading any payload.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from harnesslab.core import scrub
 from harnesslab.core.canonical import JSON, canonical_bytes, in_order, nested_within, parse, sha256
+from harnesslab.core.content import ANSWER_KEYS, behaviour, output, record, tool_action
 from harnesslab.core.contract import Contract, Level, Scope
 from harnesslab.core.errors import NotComparable
-from harnesslab.core.events import (
-    AnyEvent,
-    ClockRead,
-    HarnessAction,
-    MemoryAccess,
-    ModelCall,
-    NetworkExchange,
-    Retrieval,
-    RolloutEnded,
-    RolloutStarted,
-    SubagentCall,
-    ToolCall,
-    ToolRequest,
-    UserTurn,
-    Verification,
-)
+from harnesslab.core.events import AnyEvent, ModelCall
 from harnesslab.core.renaming import ID_KEYS, Renamer
 from harnesslab.core.seals import ListDigests
 from harnesslab.core.trace import Trace
 
 EMBEDDED_DEPTH = 60
 """JSON inside text that is nested deeper than this is compared as text."""
+
+
+class Payloads(Protocol):
+    """A payload table, or something that reads one."""
+
+    def __getitem__(self, position: int, /) -> JSON:
+        """Return the payload at a position."""
+
+
 WIDTH = 16
 """Bytes kept of each comparable digest."""
 _START = bytes(WIDTH)
-ANSWER_KEYS = ("text", "reasoning", "refusal", "calls", "finish")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,32 +63,59 @@ class Path:
         return self.own[position * WIDTH : (position + 1) * WIDTH]
 
 
-def supports(events: Iterable[AnyEvent], level: Level) -> bool:
-    """Say whether a trace holds what a level compares."""
-    if level not in (Level.LOGPROBS, Level.TOKEN_IDS):
-        return True
-    calls = [event for event in events if isinstance(event, ModelCall) and event.error is None]
-    if level is Level.TOKEN_IDS:
-        return bool(calls) and all(call.token_ids is not None for call in calls)
-    return bool(calls) and all(call.logprobs is not None for call in calls)
-
-
 def path(trace: Trace, contract: Contract) -> Path:
     """Return a trace's path under a contract; raises `NotComparable` where the trace lacks what it compares."""
-    if not supports(trace.events, contract.level):
-        raise NotComparable(f"the trace does not record {contract.level.value}")
-    reader = Reader(contract, trace.payloads)
-    indices, own, chain = [], bytearray(), bytearray()
-    last = _START
-    for index, event in enumerate(trace.events):
-        digests = reader.digests(event)
+    builder = PathBuilder(contract, trace.payloads)
+    for event in trace.events:
+        builder.add(event)
+    return builder.path()
+
+
+class PathBuilder:
+    """Makes a path event by event, so that a trace need not be in memory as a whole.
+
+    `scrubber` may be one that other builders with the same rules use.
+    """
+
+    def __init__(self, contract: Contract, payloads: Payloads, scrubber: scrub.Scrubber | None = None) -> None:
+        self.contract = contract
+        self._reader = Reader(contract, payloads, scrubber)
+        self._index = 0
+        self._calls = 0
+        self._indices: list[int] = []
+        self._own, self._chain = bytearray(), bytearray()
+        self._last = _START
+
+    def add(self, event: AnyEvent) -> None:
+        """Take the next event; raises `NotComparable` where it lacks what the contract compares."""
+        if isinstance(event, ModelCall) and event.error is None:
+            self._calls += 1
+            if not _supported(event, self.contract.level):
+                raise self._not_comparable()
+        digests = self._reader.digests(event)
+        self._index += 1
         if digests is None:
-            continue
-        last = sha256(last + digests[1])[:WIDTH]
-        indices.append(index)
-        own += digests[0][:WIDTH]
-        chain += last
-    return Path(contract, indices, bytes(own), bytes(chain), reader.removed)
+            return
+        self._last = sha256(self._last + digests[1])[:WIDTH]
+        self._indices.append(self._index - 1)
+        self._own += digests[0][:WIDTH]
+        self._chain += self._last
+
+    def path(self) -> Path:
+        """Return the path of all events added; raises `NotComparable` where none of them is what is compared."""
+        if self.contract.level in (Level.LOGPROBS, Level.TOKEN_IDS) and not self._calls:
+            raise self._not_comparable()
+        return Path(self.contract, self._indices, bytes(self._own), bytes(self._chain), self._reader.removed)
+
+    def _not_comparable(self) -> NotComparable:
+        return NotComparable(f"the trace does not record {self.contract.level.value}")
+
+
+def _supported(call: ModelCall, level: Level) -> bool:
+    """Say whether a model call holds what a level compares."""
+    if level is Level.TOKEN_IDS:
+        return call.token_ids is not None
+    return level is not Level.LOGPROBS or call.logprobs is not None
 
 
 def first_difference(a: Path, b: Path) -> int | None:
@@ -113,11 +135,11 @@ def first_difference(a: Path, b: Path) -> int | None:
 class Reader:
     """Reads a trace's events in order into comparable content under one contract."""
 
-    def __init__(self, contract: Contract, payloads: Sequence[JSON]) -> None:
+    def __init__(self, contract: Contract, payloads: Payloads, scrubber: scrub.Scrubber | None = None) -> None:
         self.removed = scrub.Removed()
         self._level = contract.level
         self._scope = contract.scope
-        self._rules = scrub.rules(contract.rules)
+        self._scrubber = scrubber or scrub.Scrubber(scrub.rules(contract.rules))
         self._renamer = Renamer()
         self._payloads = payloads
         self._payload_digests: dict[int, bytes] = {}
@@ -138,18 +160,18 @@ class Reader:
 
     def answer_digest(self, event: ModelCall) -> bytes:
         """Return the digest of what a model answered, without which attempt it was and what the harness made of it."""
-        output = _output(event, self._level)
-        return sha256(canonical_bytes(self.rewrite({key: output[key] for key in ANSWER_KEYS})))
+        answered = output(event, self._level)
+        return sha256(canonical_bytes(self.rewrite({key: answered[key] for key in ANSWER_KEYS})))
 
     def content(self, event: AnyEvent) -> JSON:
         """Return what of an event counts, with ids renamed and rules applied, or None where nothing does."""
         if self._scope is Scope.TOOL_CALLS:
-            raw = _tool_action(event, self._level)
+            raw = tool_action(event, self._level)
         else:
-            raw = _behaviour(event) if self._level is Level.BEHAVIOUR else _record(event, self._level)
+            raw = behaviour(event) if self._level is Level.BEHAVIOUR else record(event, self._level)
         found = None if raw is None else self.rewrite(raw)
         if self._scope is Scope.TOOL_CALLS or self._level is Level.BEHAVIOUR:
-            self._renamer.note(_record(event, Level.TEXT))
+            self._renamer.note(record(event, Level.TEXT))
         return found
 
     def rewrite(self, value: JSON) -> JSON:
@@ -184,7 +206,7 @@ class Reader:
                 parsed = None
             if parsed is not None and nested_within(parsed, EMBEDDED_DEPTH):
                 return {"json": self.rewrite(parsed)}
-        return scrub.scrub(self._renamer.text(value), self._rules, self.removed)
+        return self._scrubber.scrub(self._renamer.text(value), self.removed)
 
     def payload_digest(self, position: int) -> bytes:
         """Return the comparable digest of a payload, computed at its first use."""
@@ -193,105 +215,3 @@ class Reader:
             known = sha256(canonical_bytes(self.message(self._payloads[position])))
             self._payload_digests[position] = known
         return known
-
-
-def _record(event: AnyEvent, level: Level) -> dict[str, JSON] | None:
-    """Return the recorded content of an event at the levels above behaviour; conditions are left to manifests."""
-    match event:
-        case RolloutStarted():
-            return None
-        case ModelCall():
-            return {"kind": "model", **_output(event, level)}
-        case ToolCall():
-            return {
-                "kind": "tool",
-                "name": event.name,
-                "arguments": _arguments(event.arguments, event.raw, level),
-                "result": event.result if event.has_result else {"missing": True},
-                "seen": event.seen,
-                "exit": event.exit_code,
-                "error": event.error,
-                "timed_out": event.timed_out,
-            }
-        case UserTurn():
-            return {"kind": "user", "content": event.content}
-        case SubagentCall():
-            asked: dict[str, JSON] = {"kind": "subagent", "name": event.name, "input": event.input}
-            return {**asked, "output": event.output, "error": event.error}
-        case Retrieval():
-            return {"kind": "retrieval", "query": event.query, "documents": event.documents}
-        case MemoryAccess():
-            return {"kind": "memory", "operation": event.operation, "key": event.key, "value": event.value}
-        case ClockRead():
-            return {"kind": "clock", "value": event.value}
-        case NetworkExchange():
-            exchange = {"target": event.target, "request": event.request, "response": event.response}
-            return {"kind": "network", **exchange, "error": event.error}
-        case HarnessAction():
-            return {"kind": "harness", "name": event.name, "mechanism": event.mechanism, "detail": event.detail}
-        case Verification():
-            tests: list[JSON] = [[test.name, test.passed] for test in event.tests]
-            verdict: dict[str, JSON] = {"passed": event.passed, "reward": event.reward, "tests": tests}
-            return {"kind": "verification", **verdict, "error": event.error}
-        case RolloutEnded():
-            return {"kind": "ended", "outcome": event.outcome, "diff": event.diff}
-
-
-def _output(event: ModelCall, level: Level) -> dict[str, JSON]:
-    content: dict[str, JSON] = {
-        "attempt": event.attempt,
-        "rejected": event.rejected is not None,
-        "finish": event.finish_reason,
-        "error": event.error,
-    }
-    if level in (Level.TEXT, Level.JSON):
-        content["text"] = event.text
-        content["reasoning"] = event.reasoning
-        content["refusal"] = event.refusal
-        content["calls"] = [
-            {"name": call.name, "arguments": _arguments(call.arguments, call.raw, level)} for call in event.tool_calls
-        ]
-        return content
-    content["prompt"] = list(event.prompt_token_ids or ())
-    content["tokens"] = list(event.token_ids or ())
-    if level is Level.LOGPROBS:
-        content["logprobs"] = list(event.logprobs or ())
-    return content
-
-
-def _behaviour(event: AnyEvent) -> dict[str, JSON] | None:
-    """Return the action of an event: what an agent did, whatever words it used; None where it did nothing."""
-    match event:
-        case ModelCall(rejected=None, error=None):
-            return {
-                "kind": "model",
-                "calls": [_action(call) for call in event.tool_calls],
-                "refused": event.refusal is not None,
-            }
-        case ToolCall():
-            return _tool_action(event, Level.JSON)
-        case SubagentCall():
-            return {"kind": "subagent", "name": event.name, "input": event.input}
-        case Verification():
-            return {"kind": "verification", "passed": event.passed}
-        case RolloutEnded():
-            return {"kind": "ended", "outcome": event.outcome}
-    return None
-
-
-def _tool_action(event: AnyEvent, level: Level) -> dict[str, JSON] | None:
-    """Return a tool call without its result; None for any other event."""
-    if not isinstance(event, ToolCall):
-        return None
-    return {"kind": "tool", "name": event.name, "arguments": _arguments(event.arguments, event.raw, level)}
-
-
-def _action(call: ToolRequest) -> Mapping[str, JSON]:
-    return {"name": call.name, "arguments": _arguments(call.arguments, call.raw, Level.JSON)}
-
-
-def _arguments(arguments: JSON, raw: str | None, level: Level) -> JSON:
-    """Return the arguments as emitted at the text level, as values below it."""
-    if level in (Level.JSON, Level.BEHAVIOUR):
-        return arguments if arguments is not None else raw
-    return raw if raw is not None else arguments

@@ -114,6 +114,9 @@ def _find(
 ) -> Finding:
     if left is None and right is None:
         return Finding(Cause.UNKNOWN, "nothing differs")
+    if (silent := _silent(a)) != _silent(b) and contract.scope is Scope.ALL:
+        why = f"{'A' if silent else 'B'} records no conversation, only how it ended"
+        return Finding(Cause.UNKNOWN, why, boundary="harness")
     if left is None or right is None:
         which = "A" if left is None else "B"
         return Finding(Cause.UNKNOWN, f"{which} has nothing further of what is compared", boundary="harness")
@@ -126,11 +129,24 @@ def _find(
         case (ToolCall(), ToolCall()):
             return _result(left, right, declared)
         case (UserTurn(), UserTurn()):
-            who = "simulated user" if left.simulated or right.simulated else "user"
-            return Finding(
-                Cause.USER, f"the {who} said something different", (pair("user", left.content, right.content),)
-            )
+            return _user(a, at_a or 0, left, right)
     return boundary_finding(left, right, declared)
+
+
+def _silent(tape: Tape) -> bool:
+    """Say whether a trace holds neither a model's nor a user's nor a tool's part of a conversation."""
+    return not {"model_call", "user_turn", "tool_call"} & set(tape.kinds)
+
+
+def _user(a: Tape, at_a: int, left: UserTurn, right: UserTurn) -> Finding:
+    """Explain two user turns; who wrote the opening message, a person or a harness's template, isn't recorded."""
+    if left.simulated or right.simulated:
+        why = "the simulated user said something different"
+    elif "model_call" in a.kinds[:at_a]:
+        why = "the user said something different"
+    else:
+        why = "the opening message differs"
+    return Finding(Cause.USER, why, (pair("user", left.content, right.content),))
 
 
 def _asks_otherwise(left: ToolCall, right: ToolCall) -> bool:

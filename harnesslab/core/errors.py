@@ -49,3 +49,7 @@ class NotFound(HarnessLabError):
 
 class Conflict(HarnessLabError):
     """A write lost a race, or would repeat one that already happened."""
+
+
+class TryLater(HarnessLabError):
+    """Something was tried too often."""

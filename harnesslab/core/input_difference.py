@@ -116,10 +116,8 @@ def _producer(a: Tape, b: Tape, at_a: int, at_b: int, seen_a: MessageView, seen_
     for kind, why in _SOURCES.items():
         if _differs_by(kind, a, b, at_a, at_b, seen_a.text, seen_b.text):
             return kind, why
-    what = {"system": "instructions", "developer": "instructions", "assistant": "earlier answers"}.get(
-        seen_a.role, f"{seen_a.role} message"
-    )
-    return "harness", f"the harness sent other {what}"
+    known = {"system": "other instructions", "developer": "other instructions", "assistant": "other earlier answers"}
+    return "harness", f"the harness sent {known.get(seen_a.role, f'another {seen_a.role} message')}"
 
 
 def _differs_by(kind: str, a: Tape, b: Tape, at_a: int, at_b: int, text_a: str, text_b: str) -> bool:

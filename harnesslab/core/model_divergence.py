@@ -9,6 +9,7 @@ from harnesslab.core.canonical import JSON
 from harnesslab.core.contract import RAW, Contract
 from harnesslab.core.events import Fidelity, ModelCall
 from harnesslab.core.evidence import (
+    HARNESS_CONDITIONS,
     LOAD_CONDITIONS,
     MODEL_CONDITIONS,
     Cause,
@@ -130,8 +131,10 @@ def _output(left: ModelCall, right: ModelCall, declared: Sequence[ConditionPair]
         )
         return Finding(Cause.DECLARED, f"{answered}; {what}", (*rows, *settings, *condition_rows(conditions)), token)
     if Fidelity.REBUILT in (left.fidelity, right.fidelity):
-        why = "as far as recorded the input was the same, but it is an importer's reconstruction"
-        return Finding(Cause.MODEL_OR_HARNESS, why, tuple(rows), token)
+        why = f"{answered}, as far as recorded; the input is an importer's reconstruction"
+        if others := named(declared, HARNESS_CONDITIONS):
+            why = f"{why}; {clause(others)}"
+        return Finding(Cause.MODEL_OR_HARNESS, why, (*rows, *condition_rows(others)), token)
     load = named(declared, LOAD_CONDITIONS)
     if load or left.served_from_cache != right.served_from_cache:
         why = f"{answered}; {clause(load) if load else 'one answer came from a cache'}"

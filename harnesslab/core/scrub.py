@@ -110,6 +110,13 @@ class Removed:
         if len(kept) < 5 and piece not in kept:
             kept.append(piece)
 
+    def add(self, other: Removed) -> None:
+        """Count what was removed elsewhere too."""
+        self.counts.update(other.counts)
+        for rule, pieces in other.examples.items():
+            kept = self.examples.setdefault(rule, [])
+            kept += [piece for piece in pieces if piece not in kept][: 5 - len(kept)]
+
 
 def rules(keys: Iterable[str]) -> tuple[Rule, ...]:
     """Return rules by `name@version`, in the order they are applied; raises `InvalidValue` for unknown ones."""
@@ -140,6 +147,34 @@ def _apply(rule: Rule, text: str, removed: Removed | None) -> str:
         return f"{whole[:start]}<{rule.label}>{whole[start + len(piece) :]}"
 
     return rule.pattern.sub(replace, text)
+
+
+REMEMBERED = 4_000_000
+"""Characters of text that a scrubber remembers."""
+
+
+class Scrubber:
+    """Applies rules, remembering what became of each text: a trace says most things twice, and levels share rules."""
+
+    def __init__(self, applied: Iterable[Rule]) -> None:
+        self._rules = tuple(applied)
+        self._known: dict[str, tuple[str, Removed]] = {}
+        self._size = 0
+
+    def scrub(self, text: str, removed: Removed) -> str:
+        """Return text with every match replaced, noting each removal."""
+        if not self._rules:
+            return text
+        known = self._known.get(text)
+        if known is None:
+            self._size += len(text)
+            if self._size > REMEMBERED:
+                self._known, self._size = {}, len(text)
+            found = Removed()
+            known = self._known[text] = (scrub(text, self._rules, found), found)
+        if known[1].counts:
+            removed.add(known[1])
+        return known[0]
 
 
 def explaining(a: str, b: str) -> list[str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 
 from harnesslab.core.canonical import JSON, digest
 from harnesslab.core.events import RolloutStarted
 from harnesslab.core.manifest import Manifest
+from harnesslab.core.messages import text_of
 from harnesslab.core.rollout import Grade, Outcome, Recording, Source
 from harnesslab.core.trace import TraceBuilder
 from harnesslab.formats.atif_events import TrajectoryReader
@@ -53,9 +55,10 @@ def first_instant(document: Mapping[str, JSON]) -> JSON:
 
 
 def instruction(document: Mapping[str, JSON]) -> JSON:
-    """Return what the user said first."""
-    steps = objects(document.get("steps"))
-    return next((step.get("message") for step in steps if step.get("source") == "user"), None)
+    """Return what the user said before the agent's first turn; its beginning may be the same for all tasks."""
+    opening = takewhile(lambda step: step.get("source") != "agent", objects(document.get("steps")))
+    said = [step.get("message") for step in opening if step.get("source") == "user"]
+    return said[0] if len(said) == 1 else "\n".join(map(text_of, said)) or None
 
 
 def agent_conditions(document: Mapping[str, JSON], model: str) -> dict[str, JSON]:

@@ -23,6 +23,7 @@ from harnesslab.core.canonical import JSON, bytes_digest, canonical_bytes, parse
 from harnesslab.core.errors import HarnessLabError, SealBroken
 from harnesslab.core.events import AnyEvent, RolloutStarted
 from harnesslab.core.manifest import Manifest
+from harnesslab.core.natural import natural
 from harnesslab.core.rollout import Recording, Source
 from harnesslab.core.trace import Trace, rebuild
 from harnesslab.formats import native
@@ -88,15 +89,7 @@ def write(
     for name, report in (reports or {}).items():
         members[f"reports/{name}"] = canonical_bytes(report)
     head = recorded[-1].hex()
-    members["README.md"] = _README.format(
-        case=header.case,
-        trial=(header.trial or 0) + 1,
-        outcome=header.outcome.value,
-        events=len(trace.events),
-        manifest=manifest.digest,
-        head=head,
-        key=signer.public_key,
-    ).encode("utf-8", "replace")
+    members["README.md"] = _readme(header, manifest.digest, head, len(trace.events), signer.public_key)
     index = canonical_bytes(
         {
             "schema": SCHEMA,
@@ -111,6 +104,19 @@ def write(
         {"algorithm": "ed25519", "public_key": signer.public_key, "signature": signer.sign(index).hex()}
     )
     return _zip({"bundle.json": index, "signature.json": signature, **members})
+
+
+def _readme(header: native.Header, manifest: str, head: str, events: int, key: str) -> bytes:
+    said = _README.format(
+        case=header.case,
+        trial=(header.trial or 0) + 1,
+        outcome=header.outcome.value,
+        events=events,
+        manifest=manifest,
+        head=head,
+        key=key,
+    )
+    return said.encode("utf-8", "replace")
 
 
 def trace_lines(header: native.Header, manifest: Manifest, trace: Trace) -> bytes:
@@ -214,7 +220,7 @@ def _check_trace(
 def _trace(archive: Archive) -> Trace:
     events: list[AnyEvent] = []
     payloads: list[JSON] = []
-    for name in sorted(member for member in archive.members if member.startswith("chunks/")):
+    for name in sorted((member for member in archive.members if member.startswith("chunks/")), key=chunk_number):
         chunk = packing.open_chunk(_member(archive, name))
         if chunk.absent:
             raise SealBroken("a payload is kept elsewhere", where=name)
@@ -223,6 +229,11 @@ def _trace(archive: Archive) -> Trace:
     if not events:
         raise SealBroken("there are no events", where="chunks/")
     return rebuild(events, payloads)
+
+
+def chunk_number(member: str) -> tuple[int, str]:
+    """Order chunks by number: as text, the ten-thousandth would come after the thousandth."""
+    return natural(member.removeprefix("chunks/").removesuffix(".zst")) or 0, member
 
 
 def _header(archive: Archive) -> native.Header:

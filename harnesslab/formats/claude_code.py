@@ -59,7 +59,10 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
     for position, (name, place) in enumerate(sessions.items()):
         lines = [*place.kept, *(Line(n, start, end, line_at(data, start, end)) for n, start, end in place.lines)]
         source = Source(unit.name, source_digest, NAME, position)
-        yield _recording(name or stem(unit), lines, place, source, report)
+        # the file of a sub-agent bears its parent's session, of which it is no trial
+        beside = all(line.value.get("isSidechain") is True for line in lines)
+        case = stem(unit) if beside or not name else name
+        yield _recording(name or case, case, lines, place, source, report)
 
 
 def _sessions(unit: Unit, report: Report) -> dict[str, _Place]:
@@ -93,7 +96,7 @@ def _sessions(unit: Unit, report: Report) -> dict[str, _Place]:
     return sessions
 
 
-def _recording(name: str, lines: list[Line], place: _Place, source: Source, report: Report) -> Recording:
+def _recording(name: str, case: str, lines: list[Line], place: _Place, source: Source, report: Report) -> Recording:
     rows = [line.value for line in lines]
     times = [at for row in rows if (at := moment(row.get("timestamp"))) is not None]
     start = times[0] if times else None
@@ -122,7 +125,7 @@ def _recording(name: str, lines: list[Line], place: _Place, source: Source, repo
         manifest=manifest,
         trace=session.builder.close(outcome, error=session.interrupted or None),
         outcome=outcome,
-        case=name,
+        case=case,
         source=source,
         harness=NAME,
         revision=versions[0] if versions else "",

@@ -87,12 +87,34 @@ def units_of(files: Mapping[str, InputFile], name: str) -> Iterator[Unit]:
 
 def _expand_pattern(given: str | Path) -> list[Path]:
     path = Path(given)
-    if path.exists():
+    if str(given) and _exists(path):
         return [path]
     matches = sorted(glob.glob(str(given), recursive=True)) if glob.has_magic(str(given)) else []  # noqa: PTH207
     if not matches:
         raise NotFound("no such file or folder", where=str(given))
     return [Path(match) for match in matches]
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError as error:
+        raise NotFound(f"can't be looked at: {error.strerror}", where=str(path)) from error
+
+
+def _entries(folder: Path, root: Path, report: Report) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError as error:
+        report.skip(folder.relative_to(root).as_posix(), f"the folder can't be read: {error.strerror}")
+        return []
+
+
+def _leads_elsewhere(link: Path, inside: Path) -> bool:
+    try:
+        return link.is_dir() or not link.resolve().is_relative_to(inside)
+    except (OSError, RuntimeError):  # links in a circle
+        return True
 
 
 def _folder_files(root: Path, report: Report) -> dict[str, InputFile]:
@@ -101,18 +123,20 @@ def _folder_files(root: Path, report: Report) -> dict[str, InputFile]:
     inside = root.resolve()
     waiting = [root]
     while waiting:
-        for entry in sorted(waiting.pop().iterdir()):
+        for entry in _entries(waiting.pop(), root, report):
             name = entry.relative_to(root).as_posix()
             if entry.name.startswith("."):
                 continue
-            if entry.is_symlink() and (entry.is_dir() or not entry.resolve().is_relative_to(inside)):
-                report.skip(name, "a symbolic link to a folder, or out of the given one")
+            if entry.is_symlink() and _leads_elsewhere(entry, inside):
+                report.skip(name, "a symbolic link to a folder, out of the given one, or to itself")
             elif entry.is_dir():
                 waiting.append(entry)
             elif entry.is_file():
                 found[name] = InputFile.of_path(entry, root)
                 if len(found) > MAX_FILES:
                     raise LimitExceeded(f"more than {MAX_FILES:,} files", where=str(root), hint="import parts of it")
+            else:
+                report.skip(name, "not a regular file, or a link to nothing")
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any
 
 from harnesslab.core.canonical import JSON
@@ -49,8 +49,7 @@ def _recording(document: Mapping[str, JSON], source: Source, report: Report) -> 
     if isinstance(log, str):
         reward = None if passed is None else float(passed)
         builder.add(Verification(step=max(turns, 0), passed=passed, reward=reward, output=log, origin="verifierLog"))
-    first = next((step.get("text") for step in objects(steps) if step.get("role") == "user"), None)
-    case, case_digest = case_of(first)
+    case, case_digest = case_of(_task(steps))
     manifest = Manifest.of(
         {"panel.case": case, "panel.case_digest": case_digest}, unknown="not recorded by the viewer's files"
     )
@@ -69,6 +68,12 @@ def _recording(document: Mapping[str, JSON], source: Source, report: Report) -> 
         ended_at=max(times) if times else None,
         facts=stated({key: value for key, value in document.items() if key not in ("steps", "verifierLog")}),
     )
+
+
+def _task(steps: list[JSON]) -> str:
+    """Return what the user said before the agent's first turn; its beginning may be the same for all tasks."""
+    opening = takewhile(lambda step: step.get("role") != "agent", objects(steps))
+    return "\n".join(text(step.get("text")) for step in opening if step.get("role") == "user")
 
 
 def _add_steps(builder: TraceBuilder, steps: list[JSON], began: datetime | None) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,7 +36,11 @@ class InputFile:
     def of_path(cls, file: Path, root: Path | None = None) -> InputFile:
         """Make a file on disk, named relative to `root` or by its name."""
         name = file.relative_to(root).as_posix() if root else file.name
-        return cls(name, file.stat().st_size, file.read_bytes)
+        try:
+            size = file.stat().st_size
+        except OSError:
+            size = 0  # reading it will say why
+        return cls(name, size, lambda: _bytes_of(file, name))
 
     def read(self) -> bytes:
         """Return the bytes; raises `LimitExceeded` beyond `MAX_FILE`."""
@@ -47,6 +53,20 @@ class InputFile:
     def json(self) -> JSON:
         """Return the file as one JSON document; raises `FormatRefused` where it is none."""
         return json_document(self.read(), self.path)
+
+
+def _bytes_of(file: Path, name: str) -> bytes:
+    """Read a regular file, and never wait for the writer of a pipe or read a device that doesn't end."""
+    try:
+        with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as handle:
+            if not stat.S_ISREG(os.fstat(handle.fileno()).st_mode):
+                raise FormatRefused("not a regular file", where=name, hint="write it to a file first")
+            data = handle.read(MAX_FILE + 1)  # it may have grown since it was looked at
+    except OSError as error:
+        raise FormatRefused(f"can't be read: {error.strerror}", where=name) from error
+    if len(data) > MAX_FILE:
+        raise LimitExceeded(f"more than the limit of {MAX_FILE:,} bytes", where=name, hint="split the file")
+    return data
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,8 +112,15 @@ def recording(log: Log, sample: Mapping[str, JSON], position: int) -> Recording:
 
 
 def _began(sample: Mapping[str, JSON]) -> datetime | None:
-    """Return when a sample began, by its own word or by that of its first event."""
-    times = (instant(event.get("timestamp")) for event in objects(sample.get("events")))
+    """Return when a sample began, by its own word or by that of its first event.
+
+    A sample waits for its turn after `sample_init` and the opening of its span, for hours in a busy evaluation.
+    """
+    queued = ("sample_init", "span_begin")
+    events = objects(sample.get("events"))
+    ready = next((place for place, event in enumerate(events) if event.get("event") not in queued), 0)
+    waited = any(event.get("event") == "sample_init" for event in events[:ready])
+    times = (instant(event.get("timestamp")) for event in events[ready if waited else 0 :])
     return instant(sample.get("started_at")) or next((time for time in times if time), None)
 
 

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.errors import FormatRefused
+from harnesslab.core.errors import FormatRefused, HarnessLabError
 from harnesslab.core.events import AnyEvent, ModelCall, RolloutEnded, RolloutStarted, Window, from_json, to_json
 from harnesslab.core.manifest import Manifest, Provenance
 from harnesslab.core.rollout import Grade, Origin, Outcome, Recording, Source
 from harnesslab.core.trace import Trace, TraceBuilder, Windows
 from harnesslab.formats.inputs import Report, Unit, json_lines
 from harnesslab.formats.sniff import Shape
+from harnesslab.formats.values import attempt, some
 
 NAME = "harnesslab"
 SCHEMA = "harnesslab.trace/1"
@@ -63,29 +65,44 @@ def recognises(shape: Shape) -> bool:
 
 
 def read(unit: Unit, report: Report) -> Iterator[Recording]:
-    """Yield the rollouts in file order; a damaged line is left out and reported."""
+    """Yield the rollouts in file order; a damaged line, or a rollout that can't be made, is left out and reported."""
+    yield from some(unit.name, report, _rollouts(unit, report))
+
+
+def _rollouts(unit: Unit, report: Report) -> Iterator[Recording]:
     digest = unit.digest()
-    header: Header | None = None
-    draft = _Draft()
-    position = 0
+    draft: _Draft | None = None
+    position = -1
     for number, line in json_lines(unit.only.read(), report):
         if "rollout" in line:
-            if header is not None:
-                yield _recorded(header, draft, Source(unit.name, digest, NAME, position), report)
-                position += 1
-            header, draft = _header(line["rollout"], f"line {number}"), _Draft()
-        elif header is None:
-            report.skip(f"line {number}", "an event before any rollout")
-        else:
+            yield from _ended(draft, Source(unit.name, digest, NAME, position), report)
+            position, draft = position + 1, _opened(line["rollout"], f"line {number}", report)
+        elif draft is not None:
             draft.add(line, f"line {number}", report)
-    if header is not None:
-        yield _recorded(header, draft, Source(unit.name, digest, NAME, position), report)
+        elif position < 0:
+            report.skip(f"line {number}", "an event before any rollout")
+    yield from _ended(draft, Source(unit.name, digest, NAME, position), report)
+
+
+def _opened(raw: JSON, where: str, report: Report) -> _Draft | None:
+    """Begin a rollout; None, which leaves its events out too, where its opening can't be read."""
+    try:
+        return _Draft(_header(raw, where))
+    except FormatRefused as error:
+        report.skip(where, error.sentence.removeprefix(f"{where}: "))
+        return None
+
+
+def _ended(draft: _Draft | None, source: Source, report: Report) -> Iterator[Recording]:
+    if draft is not None:
+        yield from attempt(report, f"rollout {source.position}", partial(_recorded, draft, source, report))
 
 
 class _Draft:
     """The events of one rollout as its lines come."""
 
-    def __init__(self) -> None:
+    def __init__(self, header: Header) -> None:
+        self.header = header
         self.builder = TraceBuilder()
         self.ended: RolloutEnded | None = None
         self._messages: dict[str, list[JSON]] = {}
@@ -104,8 +121,10 @@ class _Draft:
                 self.builder.add(event)
             else:
                 self._started(event)
-        except (msgspec.ValidationError, FormatRefused) as error:
+        except (msgspec.ValidationError, HarnessLabError) as error:
             report.skip(where, str(error))
+        except RecursionError:
+            report.skip(where, "nested too deeply")
 
     def _started(self, event: RolloutStarted) -> None:
         if self.builder.events:
@@ -144,7 +163,8 @@ def _header(raw: JSON, where: str) -> Header:
     return header
 
 
-def _recorded(header: Header, draft: _Draft, source: Source, report: Report) -> Recording:
+def _recorded(draft: _Draft, source: Source, report: Report) -> Recording:
+    header = draft.header
     if header.manifest is not None:
         manifest = Manifest.from_json(header.manifest)
     else:

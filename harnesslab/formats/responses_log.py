@@ -172,14 +172,17 @@ def _episode(row: Mapping[str, JSON], origin: str, source: Source, trials: dict[
 
 
 def _case(row: Mapping[str, JSON], request: Mapping[str, JSON], origin: str) -> str:
-    """Return the case a row names, else its task number, else its line: equal inputs may hide different cases."""
+    """Return the case a row names, else its task number or line with a digest of its input.
+
+    Equal inputs may hide different cases, and equal numbers of two files are different ones.
+    """
     problem = mapping(mapping(row.get("instance_config")).get("problem_info"))
     for place in (row, mapping(request.get("metadata")), problem, mapping(row.get("verifier_metadata"))):
         for key in ("instance_id", "task_id"):
             if isinstance(place.get(key), str | int) and place[key] != "":
                 return str(place[key])
-    task = whole(row.get("_ng_task_index"))
-    return f"task {task}" if task is not None else origin
+    task, content = whole(row.get("_ng_task_index")), digest(request.get("input"))[:8]
+    return f"{origin if task is None else f'task {task}'} ({content})"
 
 
 def _add_episode(builder: TraceBuilder, request: Mapping[str, JSON], response: Mapping[str, JSON]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeAlias, cast
 
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 
 from harnesslab.accounts.models import RANK, User
@@ -23,6 +24,18 @@ def role_of(request: HttpRequest) -> str:
 def may(request: HttpRequest, role: str) -> bool:
     """Say whether a request's role includes another."""
     return RANK[role_of(request)] >= RANK[role]
+
+
+def user_of(request: HttpRequest) -> User:
+    """Return the user of a request that `needs` let in."""
+    if not isinstance(request.user, User):
+        raise PermissionDenied
+    return request.user
+
+
+def asks_for_part(request: HttpRequest) -> bool:
+    """Say whether htmx asks, to put a part into a page that is already there."""
+    return bool(getattr(request, "htmx", False))
 
 
 def needs(role: str) -> Callable[[View[P]], View[P]]:

@@ -7,9 +7,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from harnesslab.accounts.models import Role, User
+from harnesslab.accounts.models import Role
 from harnesslab.actions.accounts import add_user, issue_token, revoke_token, set_role
-from harnesslab.pages.access import may, needs
+from harnesslab.pages.access import may, needs, user_of
 from harnesslab.pages.render import render
 from harnesslab.queries.accounts import all_users, tokens_of
 
@@ -24,7 +24,7 @@ def account(request: HttpRequest) -> HttpResponse:
 @needs("viewer")
 def token_new(request: HttpRequest) -> HttpResponse:
     """Make a token and show its secret this once."""
-    _, secret = issue_token(_user(request), request.POST.get("name", ""), request.POST.get("scope", ""))
+    _, secret = issue_token(user_of(request), request.POST.get("name", ""), request.POST.get("scope", ""))
     return _page(request, secret)
 
 
@@ -32,7 +32,7 @@ def token_new(request: HttpRequest) -> HttpResponse:
 @needs("viewer")
 def token_revoke(request: HttpRequest, token_id: int) -> HttpResponse:
     """End a token of one's own."""
-    revoke_token(_user(request), token_id)
+    revoke_token(user_of(request), token_id)
     return redirect("account")
 
 
@@ -42,23 +42,18 @@ def user_save(request: HttpRequest) -> HttpResponse:
     """Add a user, or change one's role."""
     name, role = request.POST.get("name", ""), request.POST.get("role", "")
     if request.POST.get("password"):
-        add_user(_user(request), name, request.POST["password"], role)
+        add_user(user_of(request), name, request.POST["password"], role)
     else:
-        set_role(_user(request), name, role)
+        set_role(user_of(request), name, role)
     messages.success(request, f"{name} is {role} now.")
     return redirect("account")
 
 
 def _page(request: HttpRequest, secret: str = "") -> HttpResponse:
     context = {
-        "tokens": tokens_of(_user(request)),
+        "tokens": tokens_of(user_of(request)),
         "secret": secret,
         "roles": Role.values,
         "users": all_users() if may(request, "admin") else [],
     }
     return render(request, "accounts/account.html", context)
-
-
-def _user(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)  # noqa: S101 - `needs` let nobody else in
-    return request.user

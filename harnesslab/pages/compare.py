@@ -14,9 +14,10 @@ from harnesslab.core.contract import Contract, Level
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.evidence import Cause
 from harnesslab.core.manifest import Difference
+from harnesslab.core.natural import natural
 from harnesslab.core.scrub import RULES
 from harnesslab.figures.strip import strip_figure
-from harnesslab.pages.access import needs
+from harnesslab.pages.access import needs, user_of
 from harnesslab.pages.render import render
 from harnesslab.queries.comparison_rows import row_detail
 from harnesslab.queries.comparison_strip import strip
@@ -79,9 +80,8 @@ def compare_rows(request: HttpRequest) -> HttpResponse:
     """A further window of aligned rows."""
     found = _aligned(request)
     only = request.GET.get("differences") == "1"
-    until = request.GET.get("until", "")
     start = _row(request, 0, len(found.rows))
-    window = row_window(found, start, only_differences=only, until=int(until) if until.isdigit() else None)
+    window = row_window(found, start, only_differences=only, until=natural(request.GET.get("until", "")))
     return render(request, "compare/_rows.html", {"window": window, "query": _query(request, row=""), "selected": -1})
 
 
@@ -111,7 +111,7 @@ def compare_override(request: HttpRequest) -> HttpResponse:
     """Record a reviewer's own finding of the cause."""
     a, b = _ids(request)
     contract = contract_of(request)
-    override_cause(a, b, contract, request.POST.get("cause", ""), request.POST.get("reason", ""), request.user)  # type: ignore[arg-type]
+    override_cause(a, b, contract, request.POST.get("cause", ""), request.POST.get("reason", ""), user_of(request))
     return redirect(f"{reverse('compare')}?{_query(request)}")
 
 
@@ -133,17 +133,15 @@ def _prepared(request: HttpRequest) -> tuple[int, int, Contract]:
 
 
 def _ids(request: HttpRequest) -> tuple[int, int]:
-    a, b = request.GET.get("a", ""), request.GET.get("b", "")
-    if not a.isdigit() or not b.isdigit():
+    a, b = natural(request.GET.get("a", "")), natural(request.GET.get("b", ""))
+    if a is None or b is None:
         raise InvalidValue("two rollouts are needed to compare", where="a and b", hint="tick two in the list")
-    return int(a), int(b)
+    return a, b
 
 
 def _row(request: HttpRequest, default: int, total: int) -> int:
-    value = request.GET.get("row", "")
-    if not value.isdigit():
-        return default
-    return max(0, min(int(value), total - 1))
+    value = natural(request.GET.get("row", ""))
+    return default if value is None else max(0, min(value, total - 1))
 
 
 def _removed(found: Compared) -> list[tuple[str, int, int, list[str]]]:

@@ -7,7 +7,7 @@ from django.views.decorators.http import require_POST
 
 from harnesslab.actions.uploads import receive
 from harnesslab.formats.registry import supported
-from harnesslab.pages.access import needs
+from harnesslab.pages.access import needs, user_of
 from harnesslab.pages.render import render
 
 
@@ -20,7 +20,7 @@ def import_page(request: HttpRequest) -> HttpResponse:
 @needs("operator")
 def import_upload(request: HttpRequest) -> HttpResponse:
     """Take uploaded files: small ones are imported at once, large ones become jobs."""
-    results = receive(request.FILES.getlist("files"), request.POST.get("project", ""), request.user)  # type: ignore[arg-type]
+    results = receive(request.FILES.getlist("files"), request.POST.get("project", ""), user_of(request))
     if request.headers.get("Accept") == "application/json":
         return JsonResponse({"results": results})
     return render(request, "imports/import.html", {"formats": supported(), "results": results})

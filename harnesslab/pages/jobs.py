@@ -7,21 +7,21 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from harnesslab.actions.jobs import cancel
-from harnesslab.pages.access import needs
+from harnesslab.pages.access import asks_for_part, needs
 from harnesslab.pages.render import render
 from harnesslab.queries.jobs import job_row, recent_jobs
 
 
 def jobs(request: HttpRequest) -> HttpResponse:
     """All jobs, newest first; the table refreshes itself."""
-    template = "jobs/_table.html" if request.htmx else "jobs/list.html"  # type: ignore[attr-defined]
+    template = "jobs/_table.html" if asks_for_part(request) else "jobs/list.html"
     return render(request, template, {"jobs": recent_jobs()})
 
 
 def job(request: HttpRequest, job_id: int) -> HttpResponse:
     """One job; asked again every second until it has ended (286 tells htmx to stop)."""
     row = job_row(job_id)
-    if request.htmx:  # type: ignore[attr-defined]
+    if asks_for_part(request):
         return render(request, "jobs/_job.html", {"job": row}, status=286 if row.ended else 200)
     return render(request, "jobs/job.html", {"job": row})
 

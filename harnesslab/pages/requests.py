@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 
+from harnesslab.core.natural import natural
 from harnesslab.pages.render import render
 from harnesslab.queries.requests import request_detail, request_page
 
 
 def requests(request: HttpRequest) -> HttpResponse:
     """Repeated requests, those with most answers first."""
-    offset = request.GET.get("offset", "0")
+    offset = natural(request.GET.get("offset", "")) or 0
     unstable = request.GET.get("unstable") == "1"
-    page = request_page(int(offset) if offset.isdigit() else 0, unstable_only=unstable)
+    page = request_page(offset, unstable_only=unstable)
     return render(request, "requests/list.html", {"page": page, "unstable": unstable})
 
 

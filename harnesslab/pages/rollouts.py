@@ -11,11 +11,13 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from harnesslab.actions.annotations import add_note, delete_rollout, save_view
-from harnesslab.core.errors import InvalidValue
-from harnesslab.pages.access import needs
+from harnesslab.core.errors import InvalidValue, NotFound
+from harnesslab.core.natural import natural
+from harnesslab.pages.access import asks_for_part, needs, user_of
 from harnesslab.pages.render import render
 from harnesslab.queries.annotations import notes_of, views_of
-from harnesslab.queries.events import event_detail, event_window, first_event_of_step, part
+from harnesslab.queries.event_content import part
+from harnesslab.queries.events import event_detail, event_window, first_event_of_step
 from harnesslab.queries.facets import FACETS, facet
 from harnesslab.queries.filters import CHOICES, SORTS, RolloutFilter
 from harnesslab.queries.rollouts import facts_of, get_rollout, group_page, rollout_page, row_of, siblings
@@ -41,7 +43,7 @@ def rollouts(request: HttpRequest) -> HttpResponse:
     else:
         context["page"] = rollout_page(chosen, after)
         rows = "rollouts/_rows.html"
-    if after and request.htmx:  # type: ignore[attr-defined]
+    if after and asks_for_part(request):
         return render(request, rows, context)
     context |= {"rows": rows, "facets": [*FACETS, *CHOICES], "views": views_of(request.user.pk or 0)}
     return render(request, "rollouts/list.html", context)
@@ -105,17 +107,17 @@ def rollout_part(request: HttpRequest, rollout_id: int, index: int) -> HttpRespo
 @needs("operator")
 def note(request: HttpRequest, rollout_id: int) -> HttpResponse:
     """Add a note to a rollout or one of its steps."""
-    step = request.POST.get("step", "")
-    add_note(request.user, rollout_id, request.POST.get("text", ""), int(step) if step.isdigit() else None)  # type: ignore[arg-type]
+    step = natural(request.POST.get("step", ""))
+    add_note(user_of(request), rollout_id, request.POST.get("text", ""), step)
     back = reverse("rollout", args=[rollout_id])
-    return redirect(f"{back}?step={int(step) + 1}" if step.isdigit() else back)
+    return redirect(back if step is None else f"{back}?step={step + 1}")
 
 
 @require_POST
 @needs("admin")
 def delete(request: HttpRequest, rollout_id: int) -> HttpResponse:
     """Delete a whole rollout: one audited action."""
-    delete_rollout(request.user, rollout_id, request.POST.get("reason", ""))  # type: ignore[arg-type]
+    delete_rollout(user_of(request), rollout_id, request.POST.get("reason", ""))
     messages.success(request, f"Rollout {rollout_id} was deleted; the deletion is in the audit log.")
     return redirect("rollouts")
 
@@ -125,16 +127,20 @@ def delete(request: HttpRequest, rollout_id: int) -> HttpResponse:
 def save(request: HttpRequest) -> HttpResponse:
     """Keep the list's query under a name, or forget it where the query is empty."""
     query = RolloutFilter.of(dict(_pairs(request.POST.get("query", "")))).url()
-    save_view(request.user, request.POST.get("name", ""), query)  # type: ignore[arg-type]
+    save_view(user_of(request), request.POST.get("name", ""), query)
     return redirect(f"{reverse('rollouts')}?{query}")
 
 
 def _chip(name: str, value: str) -> tuple[str, str]:
     """Return a filter's name and value as words."""
-    number, _, count = value.partition("@")
-    if name != "prefix" or not number.isdigit():
+    text, _, count = value.partition("@")
+    number = natural(text)
+    if name != "prefix" or number is None:
         return name, value
-    row = get_rollout(int(number))
+    try:
+        row = get_rollout(number)
+    except NotFound:
+        return f"same first {count} events as", f"rollout {number}, which is gone"
     return f"same first {count} events as", f"{row.case.name} #{row.trial + 1}"
 
 
@@ -144,8 +150,8 @@ def _pairs(query: str) -> list[tuple[str, str]]:
 
 def _selected(request: HttpRequest, tape: StoredTape) -> int:
     """Return the event that the URL selects: `event` counts from 0, `step` from 1."""
-    if request.GET.get("event", "").isdigit():
-        return min(int(request.GET["event"]), tape.rollout.events - 1)
+    if (event := natural(request.GET.get("event", ""))) is not None:
+        return min(event, tape.rollout.events - 1)
     step = _number(request, "step")
     if step:
         return first_event_of_step(tape, step - 1)
@@ -157,6 +163,7 @@ def _number(request: HttpRequest, name: str) -> int:
     value = request.GET.get(name, "")
     if not value:
         return 0
-    if not value.isdigit():
-        raise InvalidValue(f"{value!r} is no number", where=name)
-    return int(value)
+    number = natural(value)
+    if number is None:
+        raise InvalidValue(f"{value[:40]!r} is no number", where=name)
+    return number

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from harnesslab.core.canonical import JSON
+from harnesslab.core.canonical import JSON, parse
+from harnesslab.core.contract import Contract
 from harnesslab.core.rollout import Grade, Origin, Outcome
 from harnesslab.formats import bundle, native
+from harnesslab.queries.comparisons import compared, result
 from harnesslab.queries.rollouts import facts_of, get_rollout
 from harnesslab.queries.tapes import StoredTape
 from harnesslab.store.models import Rollout
 
 
-def bundle_of(rollout_id: int, signer: bundle.Signer, reports: Mapping[str, JSON] | None = None) -> bytes:
-    """Return a rollout as a bundle; raises `NotFound`."""
+def bundle_of(rollout_id: int, signer: bundle.Signer, others: Sequence[int] = ()) -> bytes:
+    """Return a rollout as a bundle, with its comparisons with some others; raises `NotFound`."""
     rollout = get_rollout(rollout_id)
     tape = StoredTape(rollout)
+    reports = {f"comparison-{rollout_id}-{other}.json": _report(rollout_id, other) for other in others}
     return bundle.write(header_of(rollout), tape.manifest, tape.trace(), tape.seals(), signer, reports)
+
+
+def _report(a: int, b: int) -> JSON:
+    found = compared(a, b, Contract.parse()).found
+    report: JSON = parse(result(str(a), str(b), found).model_dump_json())
+    return report
 
 
 def header_of(rollout: Rollout) -> native.Header:

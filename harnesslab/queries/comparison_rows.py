@@ -11,7 +11,8 @@ from harnesslab.core.events import ModelCall
 from harnesslab.core.messages import view
 from harnesslab.core.text_difference import Span, ValueDifference, spans, value_differences
 from harnesslab.queries.comparisons import Aligned
-from harnesslab.queries.events import Block, EventDetail, event_detail, message_text
+from harnesslab.queries.event_content import Block, message_text
+from harnesslab.queries.events import EventDetail, event_detail
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.queries.token_differences import TokenDifference, token_difference
 

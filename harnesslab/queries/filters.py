@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from urllib.parse import urlencode
@@ -12,8 +13,10 @@ from django.db.models.functions import Substr
 from harnesslab.core.comparators import WIDTH
 from harnesslab.core.contract import RAW
 from harnesslab.core.errors import InvalidValue
+from harnesslab.core.natural import natural
 from harnesslab.core.rollout import Grade, Origin, Outcome
 from harnesslab.store.models import Rollout, StoredPath
+from harnesslab.store.models.events import MAX_EVENTS
 
 SORTS: dict[str, tuple[str, bool]] = {
     "newest": ("id", True),
@@ -30,6 +33,8 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "mode": ("recorded", "live", "hybrid"),
     "grade": tuple(Grade),
 }
+LONGEST = 1000
+"""Characters of a filter's value; SQLite's LIKE gives up on very long ones."""
 COLUMNS = {
     "project": "project__name",
     "panel": "case__panel__name",
@@ -75,6 +80,9 @@ class RolloutFilter:
     def of(cls, query: Mapping[str, str]) -> RolloutFilter:
         """Read filters from a query string's values; raises `InvalidValue` for a value that can't be one."""
         values = {field.name: str(query.get(field.name, "")).strip() for field in fields(cls)}
+        for name, value in values.items():
+            if "\x00" in value or len(value) > LONGEST:
+                raise InvalidValue(f"no filter is longer than {LONGEST} characters or holds a NUL", where=name)
         values["sort"] = values["sort"] or "newest"
         if values["sort"] not in SORTS:
             raise InvalidValue(f"no such sort: {values['sort']}", hint=f"one of {', '.join(SORTS)}")
@@ -115,16 +123,17 @@ class RolloutFilter:
         return rows.filter(self._prefix()) if self.prefix else rows
 
     def _prefix(self) -> Q:
-        rollout, _, count = self.prefix.partition("@")
-        if not rollout.isdigit() or not count.isdigit() or int(count) < 1:
+        first, _, counted = self.prefix.partition("@")
+        rollout, count = natural(first), natural(counted)
+        if rollout is None or not count or count > MAX_EVENTS:
             raise InvalidValue(f"{self.prefix!r} is no prefix", hint="ID@N, such as 12@8")
         paths = StoredPath.objects.filter(contract=RAW.key)
-        start = (int(count) - 1) * WIDTH + 1
-        own = paths.filter(rollout_id=int(rollout)).values_list("path", flat=True).first()
+        start = (count - 1) * WIDTH + 1
+        own = paths.filter(rollout_id=rollout).values_list("path", flat=True).first()
         wanted = bytes(own or b"")[start - 1 : start - 1 + WIDTH]
         if not wanted:
             return Q(pk__in=())
-        case = Rollout.objects.filter(pk=int(rollout)).values("case_id")
+        case = Rollout.objects.filter(pk=rollout).values("case_id")
         same = (
             paths.filter(rollout__case_id__in=case)
             .annotate(at=Substr("path", start, WIDTH, output_field=BinaryField()))
@@ -141,20 +150,28 @@ def ordered(rows: QuerySet[Rollout], sort: str, after: str) -> QuerySet[Rollout]
     rows = rows.order_by(direction) if column == "id" else rows.order_by(direction, "-id")
     if not after:
         return rows
-    value, _, last = after.rpartition("~")
-    if not last.isdigit():
-        raise InvalidValue(f"{after!r} is no position in the list", where="after")
-    below = Q(id__lt=int(last))
+    value, _, ending = after.rpartition("~")
+    last = natural(ending)
+    if last is None:
+        raise InvalidValue(f"{after[:80]!r} is no position in the list", where="after")
+    below = Q(id__lt=last)
     if column == "id":
-        return rows.filter(below if descends else Q(id__gt=int(last)))
+        return rows.filter(below if descends else Q(id__gt=last))
     if value == "":
         return rows.filter(Q(**{f"{column}__isnull": True}) & below)
-    try:
-        number = float(value)
-    except ValueError:
-        raise InvalidValue(f"{after!r} is no position in the list", where="after") from None
+    number = _finite(value)
+    if number is None:
+        raise InvalidValue(f"{after[:80]!r} is no position in the list", where="after")
     further = Q(**{f"{column}__{'lt' if descends else 'gt'}": number}) | Q(**{f"{column}__isnull": True})
     return rows.filter(further | (Q(**{column: number}) & below))
+
+
+def _finite(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def cursor(row: Rollout, sort: str) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from backports import zstd
 
 from harnesslab.core.canonical import parse
 from harnesslab.core.errors import NotFound
 from harnesslab.core.manifest import Manifest
 from harnesslab.store.models import Rollout, StoredManifest
+
+_BEGINNING = re.compile("[0-9a-f]{1,64}")
 
 
 def manifest_bytes(digest: str) -> bytes:
@@ -25,6 +29,8 @@ def load_manifest(digest: str) -> Manifest:
 
 def find_manifest(beginning: str) -> str:
     """Return the digest that begins like this; raises `NotFound` where none or several do."""
+    if not _BEGINNING.fullmatch(beginning):
+        raise NotFound("no such manifest", where=beginning[:80])
     found = list(StoredManifest.objects.filter(pk__startswith=beginning).values_list("pk", flat=True)[:2])
     if len(found) != 1:
         raise NotFound("no such manifest" if not found else "several manifests begin like this", where=beginning)

@@ -13,11 +13,13 @@ from harnesslab.core.labels import clip, label
 from harnesslab.core.messages import view
 from harnesslab.core.text_difference import spans
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.queries.tapes import StoredTape, preload
 from harnesslab.store.models import Event, Rollout
 from harnesslab.store.models.events import KEY_SHIFT, KINDS, MAX_EVENTS
 
 PAGE = 50
+_LAST = 10**9
+"""No list is longer; larger numbers of an address would be too large for a database."""
 PREVIEW = 2000
 """Characters shown of a message."""
 MAX_CALLS = 500
@@ -75,6 +77,7 @@ class RequestDetail(ReadModel):
 
 def request_page(offset: int = 0, *, unstable_only: bool = False) -> RequestPage:
     """Return repeated requests, those with most answers first."""
+    offset = max(0, min(offset, _LAST))
     grouped = (
         Event.objects.filter(request__isnull=False)
         .values("request")
@@ -96,10 +99,12 @@ def request_page(offset: int = 0, *, unstable_only: bool = False) -> RequestPage
 
 def _rows(found: list[tuple[str, int, int, int]]) -> list[RequestRow]:
     rollouts = Rollout.objects.select_related("case").in_bulk({last >> KEY_SHIFT for *_, last in found})
+    tapes = {pk: StoredTape(rollout) for pk, rollout in rollouts.items()}
+    preload([(tapes[last >> KEY_SHIFT], last & (MAX_EVENTS - 1)) for *_, last in found])
     rows = []
     for digest, sent, answers, last in found:
-        rollout = rollouts[last >> KEY_SHIFT]
-        tape = StoredTape(rollout)
+        tape = tapes[last >> KEY_SHIFT]
+        rollout = tape.rollout
         messages = tape.message_positions(last & (MAX_EVENTS - 1))
         seen = view(tape.payload(messages[-1])) if messages else None
         shown = f"{seen.role}: {clip(seen.text, 110)}" if seen else "no messages"
@@ -133,6 +138,7 @@ def request_detail(digest: str) -> RequestDetail:
         {key >> KEY_SHIFT for keys in calls.values() for key in keys}
     )
     tapes = {pk: StoredTape(rollout) for pk, rollout in rollouts.items()}
+    preload([(tapes[keys[0] >> KEY_SHIFT], keys[0] & (MAX_EVENTS - 1)) for keys in calls.values()])
     ordered = sorted(calls.items(), key=lambda item: (-len(item[1]), item[1][0]))
     answers = _answers(ordered, tapes)
     first = ordered[0][1][0]

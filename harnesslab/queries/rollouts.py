@@ -10,6 +10,7 @@ from django.db.models import Count, QuerySet
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import NotFound
+from harnesslab.core.natural import natural
 from harnesslab.core.rollout import Outcome
 from harnesslab.core.statistics import Rate, case_rate
 from harnesslab.queries.filters import RolloutFilter, cursor, ordered
@@ -150,7 +151,8 @@ def group_page(chosen: RolloutFilter, after: str = "", size: int = GROUPS) -> Gr
     filtered = chosen.apply(Rollout.objects.all())
     cases = filtered.values("case_id").annotate(n=Count("pk")).order_by("-case_id")
     count = cases.count()
-    page = cases.filter(case_id__lt=int(after)) if after.isdigit() else cases
+    last = natural(after)
+    page = cases if last is None else cases.filter(case_id__lt=last)
     ids = [entry["case_id"] for entry in page[: size + 1]]
     more = str(ids[size - 1]) if len(ids) > size else ""
     return GroupPage(groups=_groups(filtered, ids[:size]), count=count, next=more)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from backports import zstd
+from django.db.models import Q
 
 from harnesslab.core import comparators, packing, scrub
 from harnesslab.core.canonical import JSON, parse
@@ -90,6 +91,11 @@ class StoredTape:
         chunk = self._chunk(number)
         return chunk.payloads[position - chunk.first_payload]
 
+    @property
+    def payloads(self) -> StoredPayloads:
+        """The payload table, read chunk by chunk."""
+        return StoredPayloads(self)
+
     def path(self, contract: Contract) -> comparators.Path:
         """Return the path under a contract, from the store or computed; raises `NotComparable`."""
         row = StoredPath.objects.filter(rollout_id=self.rollout.pk, contract=contract.key).first()
@@ -118,11 +124,19 @@ class StoredTape:
     def _payload_end(self, number: int) -> int:
         return self._index[number + 1][1] if number + 1 < len(self._index) else 1 << 62
 
-    def _chunk_of_event(self, index: int) -> packing.Opened:
+    def chunk_number(self, index: int) -> int:
+        """Return the number of the chunk that holds an event; raises `NotFound`."""
         number = bisect_right(self._index, index, key=lambda entry: entry[0]) - 1
         if number < 0 or index >= self.rollout.events:
             raise NotFound(f"there is no event {index}", where=f"rollout {self.rollout.pk}")
-        return self._chunk(number)
+        return number
+
+    def take(self, number: int, chunk: packing.Opened) -> None:
+        """Hold a chunk that was read elsewhere."""
+        self._opened[number] = chunk
+
+    def _chunk_of_event(self, index: int) -> packing.Opened:
+        return self._chunk(self.chunk_number(index))
 
     def _chunk(self, number: int) -> packing.Opened:
         known = self._opened.get(number)
@@ -141,6 +155,39 @@ class StoredTape:
         return _with_blobs(packing.open_chunk(bytes(data)))
 
 
+def preload(wanted: Sequence[tuple[StoredTape, int]]) -> None:
+    """Read the chunks that hold some events, of many rollouts in three queries; one tape for each rollout."""
+    ended = [(tape, index) for tape, index in wanted if tape.rollout.head is not None]
+    firsts = {key(tape.rollout.pk, 0): tape for tape, _ in ended}
+    inside = Q(pk__in=())
+    for first in firsts:
+        inside |= Q(key__gte=first, key__lt=first + MAX_EVENTS)
+    begins: dict[int, list[tuple[int, int]]] = {first: [] for first in firsts}
+    rows = Chunk.objects.filter(inside).order_by("key").values_list("key", "first_event", "first_payload")
+    for place, first_event, first_payload in rows:
+        begins[place - place % MAX_EVENTS].append((first_event, first_payload))
+    for first, tape in firsts.items():
+        tape.__dict__["_index"] = begins[first]  # what the cached property would read
+    places = {key(tape.rollout.pk, tape.chunk_number(index)): tape for tape, index in ended}
+    opened = {
+        place: packing.open_chunk(bytes(data))
+        for place, data in Chunk.objects.filter(key__in=places).values_list("key", "data")
+    }
+    blobs = Blob.objects.in_bulk({digest for chunk in opened.values() for digest in chunk.absent.values()})
+    for place, chunk in opened.items():
+        places[place].take(place % MAX_EVENTS, _filled(chunk, blobs))
+
+
+class StoredPayloads:
+    """A stored rollout's payload table."""
+
+    def __init__(self, tape: StoredTape) -> None:
+        self._tape = tape
+
+    def __getitem__(self, position: int, /) -> JSON:
+        return self._tape.payload(position)
+
+
 def stored_path(row: StoredPath, contract: Contract) -> comparators.Path:
     """Read a kept path; raises `NotComparable` where the trace was found to lack what the contract compares."""
     if row.removed.get("unsupported"):
@@ -154,8 +201,10 @@ def stored_path(row: StoredPath, contract: Contract) -> comparators.Path:
 
 def _with_blobs(chunk: packing.Opened) -> packing.Opened:
     """Put in the payloads that are kept once for all rollouts."""
-    if chunk.absent:
-        blobs = Blob.objects.in_bulk(list(chunk.absent.values()))
-        for position, digest in chunk.absent.items():
-            chunk.payloads[position - chunk.first_payload] = parse(zstd.decompress(bytes(blobs[digest].data)))
+    return _filled(chunk, Blob.objects.in_bulk(list(chunk.absent.values()))) if chunk.absent else chunk
+
+
+def _filled(chunk: packing.Opened, blobs: Mapping[str, Blob]) -> packing.Opened:
+    for position, digest in chunk.absent.items():
+        chunk.payloads[position - chunk.first_payload] = parse(zstd.decompress(bytes(blobs[digest].data)))
     return chunk

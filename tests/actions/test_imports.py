@@ -10,6 +10,7 @@ import pytest
 from harnesslab.actions.imports import import_unit
 from harnesslab.actions.instance_key import instance_signer
 from harnesslab.actions.rollouts import store_recording
+from harnesslab.core.errors import FormatRefused
 from harnesslab.core.rollout import Recording
 from harnesslab.formats import native
 from harnesslab.formats.inputs import InputFile, Unit
@@ -130,3 +131,27 @@ def test_a_bundle_of_another_instance_gives_the_same_digests(admin: object) -> N
     assert (again.manifest_id, bytes(again.head or b"")) == (row.manifest_id, seals[-1])
     assert [bytes(seal) for seal in Event.objects.order_by("key").values_list("seal", flat=True)] == seals
     assert bytes(again.path or b"") == bytes(row.path or b"")
+
+
+def test_an_importer_that_fails_unexpectedly_refuses_its_file_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(given: Unit, report: object) -> Iterator[Recording]:
+        raise KeyError("oops")
+
+    monkeypatch.setattr(native, "read", broken)
+    result = import_unit(unit(lines()))
+    assert (result.status, result.rollouts) == ("refused", [])
+    assert "KeyError" in result.reason
+    assert not SourceFile.objects.exists()
+
+
+def test_what_was_read_before_a_fault_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = native.read
+
+    def faulty(given: Unit, report: object) -> Iterator[Recording]:
+        yield next(iter(whole(given, report)))  # type: ignore[arg-type]
+        raise FormatRefused("the member is damaged", where="b.json")
+
+    monkeypatch.setattr(native, "read", faulty)
+    result = import_unit(unit(lines()))
+    assert (result.status, len(result.rollouts)) == ("partial", 1)
+    assert "b.json: the member is damaged" in result.reason

@@ -116,7 +116,7 @@ def test_a_comparison_counts_from_zero(api: Client) -> None:
 def test_a_wrong_question_gets_a_sentence(api: Client, address: str, status: int) -> None:
     answer = api.get(address)
     assert answer.status_code == status, answer.content
-    assert answer.json()
+    assert isinstance(answer.json()["error"], str)
 
 
 def test_the_schema_names_every_route(api: Client) -> None:

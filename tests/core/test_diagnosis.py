@@ -69,7 +69,7 @@ def test_the_user_said_something_different() -> None:
 
 def test_the_user_spoke_in_one_alone() -> None:
     found = parted(episode([UserTurn(content="one"), model("a")]), episode([model("a")]))
-    assert said(found) == ("user", Cause.USER, "the user spoke in one and not in the other")
+    assert said(found) == ("user", Cause.USER, "the user spoke in A and not in B")
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_observed_load_and_caches_are_batch() -> None:
 
 def test_a_rebuilt_input_leaves_open_who_it_was() -> None:
     found = answers("one", "two", fidelity=Fidelity.REBUILT)
-    why = "as far as recorded the input was the same, but it is an importer's reconstruction"
+    why = "the same input was answered differently, as far as recorded; the input is an importer's reconstruction"
     assert said(found) == ("model", Cause.MODEL_OR_HARNESS, why)
     a, b = (episode([model("x", fidelity=Fidelity.REBUILT)], system=text) for text in ("A.", "B."))
     why = "the harness sent other instructions; the input is an importer's reconstruction"
@@ -441,3 +441,37 @@ def test_spacing_or_ids_in_arguments_do_not_hide_another_result() -> None:
     b = episode([ToolCall(name="ls", arguments={"a": 1}, raw='{"a": 1}', result="y")])
     found = parted(a, b, Contract(Level.JSON))
     assert said(found) == ("tool:ls", Cause.ENVIRONMENT, "the same call returned something else")
+
+
+def test_an_opening_message_may_be_a_person_s_or_a_template_s() -> None:
+    found = parted(episode([UserTurn(content="one")]), episode([UserTurn(content="two")]))
+    assert said(found) == ("user", Cause.USER, "the opening message differs")
+    one, two = (episode([UserTurn(content="go"), model("a")], [UserTurn(content=text)]) for text in ("one", "two"))
+    assert said(parted(one, two)) == ("user", Cause.USER, "the user said something different")
+
+
+def test_a_trace_without_a_conversation_ended_at_nothing() -> None:
+    spoken = episode([UserTurn(content="one"), model("a"), Verification(passed=True)])
+    silent = episode([Verification(passed=True)])
+    assert said(parted(spoken, silent)) == (
+        "harness",
+        Cause.UNKNOWN,
+        "B records no conversation, only how it ended",
+    )
+
+
+def test_a_verdict_that_one_lacks_is_no_early_end() -> None:
+    found = parted(episode([model("a")]), episode([model("a"), Verification(passed=True)]))
+    assert said(found) == ("harness", Cause.UNKNOWN, "no verdict of A is recorded, and one of the other is")
+
+
+def test_a_rebuilt_input_of_another_harness_names_it() -> None:
+    found = answers("one", "two", ({"harness.name": "x"}, {"harness.name": "y"}), fidelity=Fidelity.REBUILT)
+    assert found.cause is Cause.MODEL_OR_HARNESS
+    assert found.why.endswith("reconstruction; the manifests declare a difference: harness")
+
+
+def test_a_trace_that_goes_on_to_its_verdict_says_so() -> None:
+    asked = UserTurn(content="x")
+    found = parted(episode([asked, Verification(passed=False)]), episode([asked, model("a")]))
+    assert found.why == "A went on with its verdict and B with model"

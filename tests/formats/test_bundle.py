@@ -137,3 +137,9 @@ def test_many_chunks_make_one_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     data = bundle.write(header, made.manifest, made.trace, seals.seals(made.trace), SIGNER)
     assert sum(name.startswith("chunks/") for name in members(data)) > 3
     assert bundle.verify(data).events == len(made.trace.events)
+
+
+def test_chunks_are_read_by_number() -> None:
+    names = [f"chunks/{number:04d}.zst" for number in (0, 999, 1000, 1001, 9999, 10_000, 10_001)]
+    assert sorted(names, key=bundle.chunk_number) == names
+    assert sorted(names) != names

@@ -218,3 +218,9 @@ def test_a_file_of_summaries_alone_is_refused() -> None:
     rows = [{"type": "summary", "summary": "x", "leafUuid": "y"}] * 2
     with pytest.raises(FormatRefused):
         recordings(lines_unit(rows), NAME)
+
+
+def test_the_file_of_a_sub_agent_is_no_trial_of_its_session() -> None:
+    rows = [asked(isSidechain=True), reply(said("a"), isSidechain=True)]
+    recording = only(lines_unit(rows, "agent-7.jsonl"), NAME)
+    assert (recording.case, recording.facts["session"]) == ("agent-7", "s1")

@@ -78,3 +78,8 @@ def test_times_that_go_backwards_are_kept_in_file_order_and_noted() -> None:
 
 def test_nul_characters_pass() -> None:
     assert imported(step(0, "agent", "a\x00b")).trace.events[1].text == "a\x00b"
+
+
+def test_tasks_that_begin_with_the_same_message_are_different_cases() -> None:
+    cases = {imported(step(0, "user", "Rules."), step(1, "user", task), step(2, "agent", "ok")).case for task in "ab"}
+    assert len(cases) == 2

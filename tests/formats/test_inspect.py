@@ -400,3 +400,17 @@ def test_a_bare_list_of_old_events_is_one_rollout() -> None:
     (rollout,), _ = read(file_unit("old.json", {"events": events, "expected": {}}), inspect)
     assert rollout.case == "old"
     assert rollout.missing == "model: 1 of 1 calls lack their request or response"
+
+
+def test_waiting_for_a_turn_is_no_part_of_the_run() -> None:
+    early, begins = "2025-12-31T00:00:00+00:00", event("span_begin", id="s", name="init")
+    rollout = imported(
+        {**begins, "timestamp": early},
+        {**event("sample_init"), "timestamp": early},
+        event("span_end", 1, id="s"),
+        model(2),
+        event("info", 5, data="x"),
+    )
+    times = [item.at for item in rollout.trace.events if item.at is not None]
+    assert times == [1.0, 4.0]
+    assert rollout.started_at.isoformat() == NOW.format(1)

@@ -120,7 +120,7 @@ def test_the_tests_of_a_report_are_listed() -> None:
 
 def test_rows_without_any_id_are_cases_of_their_own() -> None:
     found = recordings(lines_unit([episode(message("a")), episode(message("b"))]), NAME)
-    assert [recording.case for recording in found] == ["line 1", "line 2"]
+    assert [recording.case.split(" (")[0] for recording in found] == ["line 1", "line 2"]
     assert found[0].manifest.value("panel.case") is None
 
 
@@ -186,3 +186,11 @@ def test_bad_lines_are_listed_and_the_rest_is_read() -> None:
     rows = [episode(message("a")), {"response": {}}, "text"]
     assert len(recordings(lines_unit(rows), NAME, report)) == 1
     assert [item.where for item in report.skipped] == ["line 2", "line 3"]
+
+
+def test_the_same_line_of_two_files_is_the_same_case_only_for_the_same_input() -> None:
+    one, two = (
+        recordings(lines_unit([episode(message("a"), responses_create_params={"input": said})]), NAME)[0].case
+        for said in ("x", "y")
+    )
+    assert one != two

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import json
 import re
+import zipfile
 
 import pytest
 from django.db import connection
@@ -11,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 
 from harnesslab.actions.rollouts import store_recording
 from harnesslab.core.rollout import Outcome
+from harnesslab.formats import bundle
 from tests.pages.conftest import Stored
 from tests.recordings import recording
 
@@ -53,6 +57,20 @@ def test_more_rollouts_take_no_more_queries(as_viewer: Client, stored: Stored, a
         store_recording(recording(trial=trial, case=f"case-{trial}"), None)
     assert queries(as_viewer, address) == few
     assert few <= most
+
+
+def test_more_requests_and_answers_take_no_more_queries(as_viewer: Client, stored: Stored) -> None:
+    few = queries(as_viewer, "/requests/")
+    page = as_viewer.get("/requests/").content.decode()
+    digest = re.search(r"/requests/([0-9a-f]{32})/", page)
+    assert digest is not None
+    alone = queries(as_viewer, f"/requests/{digest.group(1)}/")
+    for trial in range(3, 12):
+        store_recording(recording(["ls", f"answer {trial}", "then"], trial=trial), None)
+        store_recording(recording(["ls", f"answer {trial}", "then"], trial=trial, user=f"task {trial}"), None)
+        store_recording(recording(["ls", f"answer {trial}"], trial=trial, user=f"task {trial}"), None)
+    assert queries(as_viewer, "/requests/") == few <= 12
+    assert queries(as_viewer, f"/requests/{digest.group(1)}/") == alone <= 12
 
 
 def test_a_rollout_opens_in_a_fixed_number_of_queries(as_viewer: Client, stored: Stored) -> None:
@@ -230,3 +248,17 @@ def test_requests_show_one_request_with_several_answers(as_viewer: Client, store
 def test_an_unknown_outcome_is_no_failure(as_viewer: Client, db: None) -> None:
     store_recording(recording(outcome=Outcome.UNKNOWN, reward=None), None)
     assert "no verdict" in as_viewer.get("/rollouts/").content.decode()
+
+
+def test_a_bundle_takes_the_comparison_along(as_viewer: Client, stored: Stored) -> None:
+    data = as_viewer.get(f"/rollouts/{stored.first.pk}/bundle.zip?with={stored.other.pk}").content
+    name = f"reports/comparison-{stored.first.pk}-{stored.other.pk}.json"
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        report = json.loads(archive.read(name))
+    assert report["sentence"].startswith("Identical for 1 step")
+    assert bundle.verify(data).events == stored.first.events
+
+
+def test_a_bundle_with_nothing_that_is_a_rollout_is_refused(as_viewer: Client, stored: Stored) -> None:
+    assert as_viewer.get(f"/rollouts/{stored.first.pk}/bundle.zip?with=x").status_code == 400
+    assert as_viewer.get(f"/rollouts/{stored.first.pk}/bundle.zip?with=999").status_code == 404

@@ -162,19 +162,12 @@ def _ask(episode: Episode, model: TableModel, step: int) -> str:
         latency=time.perf_counter() - before,
         at=episode.at(),
     )
-    episode.messages.append(
-        {
-            "role": "assistant",
-            "content": answer.text,
-            "tool_calls": [
-                {
-                    "id": request.id,
-                    "type": "function",
-                    "function": {"name": request.name, "arguments": request.raw},
-                }
-            ],
-        }
-    )
+    call: dict[str, JSON] = {
+        "id": request.id,
+        "type": "function",
+        "function": {"name": request.name, "arguments": request.raw},
+    }
+    episode.messages.append({"role": "assistant", "content": answer.text, "tool_calls": [call]})
     return answer.text
 
 
