@@ -23,6 +23,7 @@ from harnesslab.formats.inputs import MAX_FILE, InputFile, Unit
 from harnesslab.store.locks import held
 from harnesslab.store.models import Job
 from harnesslab.store.models.jobs import ENDED
+from harnesslab.store.text import storable
 
 Upload: TypeAlias = "AnyUpload[bytes]"
 INLINE_BYTES = 20 * 2**20
@@ -35,7 +36,7 @@ def receive(files: Iterable[Upload], project: str, user: User) -> list[dict[str,
     """Import or spool uploads; returns one result a file, in order. Raises `InvalidValue` where there is none."""
     results: list[dict[str, Any]] = []
     for file in files:
-        name = Path(file.name or "upload").name
+        name = storable(Path(file.name or "upload").name)
         if (file.size or 0) > MAX_FILE:
             results.append(_answer(name, "refused", f"{name}: larger than the limit of {MAX_FILE:,} bytes"))
             continue
