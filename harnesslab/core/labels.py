@@ -113,8 +113,8 @@ def _model(event: ModelCall) -> Label:
     if event.tool_calls:
         names = ", ".join(call.name for call in event.tool_calls)
         first = event.tool_calls[0]
-        said = f"{clip(event.text, 60)} · " if event.text else ""
-        return Label(f"model → {names}", clip(said + short_arguments(first.arguments, first.raw)))
+        said, asked = clip(event.text or "", 60), short_arguments(first.arguments, first.raw)
+        return Label(f"model → {names}", clip(" · ".join(dict.fromkeys(part for part in (said, asked) if part))))
     if event.refusal is not None:
         return Label("model refused", clip(event.refusal))
     if event.rejected is not None:
