@@ -32,6 +32,13 @@ def status_of(error: HarnessLabError) -> int:
     return next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
 
 
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer an address that leads nowhere."""
+    if request.path.startswith("/api/"):
+        return JsonResponse({"error": "there is no such address; /api/v1/openapi.json lists them"}, status=404)
+    return render(request, "404.html", status=404)
+
+
 class DomainErrors:
     """Answers expected errors; unexpected ones stay errors."""
 

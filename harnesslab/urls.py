@@ -47,3 +47,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("jobs/<int:job_id>/cancel/", jobs.job_cancel, name="job-cancel"),
     path("api/v1/", api.urls),
 ]
+
+handler404 = "harnesslab.http_errors.not_found"

@@ -122,3 +122,9 @@ def test_a_wrong_question_gets_a_sentence(api: Client, address: str, status: int
 def test_the_schema_names_every_route(api: Client) -> None:
     paths = api.get("/api/v1/openapi.json").json()["paths"]
     assert {"/api/v1/rollouts", "/api/v1/comparisons", "/api/v1/imports"} <= paths.keys()
+
+
+def test_an_address_that_leads_nowhere_is_answered_in_json(api: Client) -> None:
+    answer = api.get("/api/v1/nothing")
+    assert answer.status_code == 404
+    assert "openapi.json" in answer.json()["error"]
