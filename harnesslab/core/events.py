@@ -34,7 +34,7 @@ class Window(msgspec.Struct, frozen=True, array_like=True):
     """Positions in the trace's payload table."""
 
 
-class ToolRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+class ToolRequest(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A tool call as the model emitted it."""
 
     name: str
@@ -45,7 +45,7 @@ class ToolRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str = ""
 
 
-class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Tokens of one call in one convention: input includes what was cached, output includes reasoning."""
 
     input: int | None = None
@@ -55,8 +55,10 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     reasoning: int | None = None
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind"):
-    """What every event has."""
+class Event(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="kind"
+):
+    """What every event has; a key that no field has would be no part of its seal, so none is read."""
 
     step: int = 0
     """The agent turn, from 0."""
@@ -203,7 +205,7 @@ class HarnessAction(Event, frozen=True, tag="harness_action"):
     """The named rule of the harness that fired."""
 
 
-class TestResult(msgspec.Struct, frozen=True, omit_defaults=True):
+class TestResult(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """The verdict of one test of the verifier."""
 
     __test__ = False  # not a pytest class

@@ -195,7 +195,7 @@ def _token_index(left: ModelCall, right: ModelCall) -> int | None:
 
 
 def _token_rows(left: ModelCall, right: ModelCall, token: int) -> list[Evidence]:
-    rows = [pair(f"token {token}", _at(left.token_ids, token), _at(right.token_ids, token))]
+    rows = [pair("first differing token", _at(left.token_ids, token), _at(right.token_ids, token))]
     if left.logprobs is not None and right.logprobs is not None:
         rows.append(pair("log-probability", _at(left.logprobs, token), _at(right.logprobs, token)))
     if left.alternatives is not None or right.alternatives is not None:

@@ -17,7 +17,7 @@ import msgspec
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import FormatRefused, HarnessLabError
-from harnesslab.core.events import AnyEvent, ModelCall, RolloutEnded, RolloutStarted, Window, from_json, to_json
+from harnesslab.core.events import KINDS, AnyEvent, ModelCall, RolloutEnded, RolloutStarted, Window, from_json, to_json
 from harnesslab.core.manifest import Manifest, Provenance
 from harnesslab.core.rollout import Grade, Origin, Outcome, Recording, Source
 from harnesslab.core.trace import Trace, TraceBuilder, Windows
@@ -114,7 +114,7 @@ class _Draft:
             if line.get("kind") == "model_call":
                 self._model_call(line)
                 return
-            event = from_json(line)
+            event = from_json(_known(line))
             if isinstance(event, RolloutEnded):
                 self.ended = event
             elif not isinstance(event, RolloutStarted):
@@ -140,7 +140,7 @@ class _Draft:
             raise FormatRefused(f"keeps {keep} messages of {len(previous)}")
         messages = previous[:keep] + given
         rest = {key: value for key, value in line.items() if key not in ("messages", "keep", "tools", "agent", "input")}
-        event = from_json(rest)
+        event = from_json(_known(rest))
         if not isinstance(event, ModelCall):
             raise FormatRefused("not a model call")
         tools = line.get("tools")
@@ -151,6 +151,20 @@ class _Draft:
         for name in ("agent", "input", "tools"):
             del fields[name]
         self.builder.model_call(messages, tools=tools, agent=agent, **fields)
+
+
+def _known(line: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    """Move the keys that no field of the event's kind has into `extra`, so that nothing of a line is lost."""
+    kind = KINDS.get(str(line.get("kind")))
+    if kind is None:
+        return line
+    fields = {*kind.__struct_fields__, "kind"}
+    strange = {key: value for key, value in line.items() if key not in fields}
+    if not strange:
+        return line
+    extra = line.get("extra")
+    kept = {key: value for key, value in line.items() if key in fields}
+    return {**kept, "extra": {**(extra if isinstance(extra, Mapping) else {}), **strange}}
 
 
 def _header(raw: JSON, where: str) -> Header:

@@ -152,7 +152,7 @@ def test_the_first_differing_token_is_named_with_its_odds() -> None:
     assert found.token_index == 1
     assert [(row.label, row.a, row.b) for row in found.evidence] == [
         ("text", "a b", "a c"),
-        ("token 1", "2", "3"),
+        ("first differing token", "2", "3"),
         ("log-probability", "-0.7", "-0.7"),
         ("alternatives", '{"b":-0.7}', '{"c":-0.7}'),
     ]

@@ -59,4 +59,7 @@ def test_a_declared_setting_is_named_also_where_the_input_was_rebuilt() -> None:
 def test_the_shown_odds_are_those_at_the_first_differing_token() -> None:
     found = explained({"token_ids": (1, 2)}, {"text": "b", "token_ids": (1,), "logprobs": (-0.5,)})
     assert found.token_index == 1
-    assert [(row.label, row.a, row.b) for row in found.evidence] == [("text", "a", "b"), ("token 1", "2", "–")]
+    assert [(row.label, row.a, row.b) for row in found.evidence] == [
+        ("text", "a", "b"),
+        ("first differing token", "2", "–"),
+    ]

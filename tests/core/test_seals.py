@@ -44,8 +44,6 @@ def test_a_flipped_byte_of_an_event_or_payload_shows(trace: Trace, data: st.Data
         changed = rebuild([from_json(parse(part)) for part in parts], [parse(body) for body in bodies])
         again = to_json(changed.events[number]) if lines is parts else changed.payloads[number]
         assume(canonical_bytes(again) != original)  # another writing of the same value is no change
-        # neither is a misspelt key where what it said is the default
-        assume(lines is bodies or changed.events[number] != trace.events[number])
     except (ValueError, SealBroken):
         return  # it can't even be read
     with pytest.raises(SealBroken):

@@ -72,3 +72,10 @@ def test_a_manifest_that_can_not_be_made_costs_its_rollout_alone() -> None:
 def test_a_file_without_a_readable_rollout_is_refused_with_the_first_reason() -> None:
     with pytest.raises(FormatRefused, match="line 1"):
         read(opening(outcome="vibes"), call("a"))
+
+
+def test_a_key_that_no_field_has_is_kept_beside_the_event() -> None:
+    call = {"kind": "tool_call", "name": "run", "colour": "red", "extra": {"n": 1}}
+    (found,), skipped = read(opening(), call, {"kind": "user_turn", "mood": 3})
+    assert not skipped
+    assert [event.extra for event in found.trace.events[1:3]] == [{"n": 1, "colour": "red"}, {"mood": 3}]
