@@ -155,8 +155,7 @@ def _selected(request: HttpRequest, tape: StoredTape) -> int:
     step = _number(request, "step")
     if step:
         return first_event_of_step(tape, step - 1)
-    kinds = tape.kinds
-    return kinds.index("model_call") if "model_call" in kinds else 0
+    return tape.first_of("model_call") or 0
 
 
 def _number(request: HttpRequest, name: str) -> int:

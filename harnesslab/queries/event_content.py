@@ -91,10 +91,7 @@ def kept_text(tape: StoredTape, index: int, event: ModelCall) -> str:
 
 def previous_call(tape: StoredTape, index: int, agent: str) -> int | None:
     """Return the same agent's model call before this one."""
-    for position in range(index - 1, -1, -1):
-        if tape.kinds[position] == "model_call" and tape.event(position).agent == agent:
-            return position
-    return None
+    return next((found for found in tape.before(index, "model_call") if tape.event(found).agent == agent), None)
 
 
 def request_body(tape: StoredTape, index: int, event: ModelCall) -> dict[str, JSON]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from harnesslab.core.errors import NotFound
 from harnesslab.core.events import (
     AnyEvent,
@@ -18,7 +16,7 @@ from harnesslab.queries.event_content import Block, blocks, compact, previous_ca
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.queries.tapes import StoredTape
 
-WINDOW = 200
+WINDOW = 120
 """Events in one window of the step list."""
 
 
@@ -199,18 +197,20 @@ def _input_summary(tape: StoredTape, index: int, change: InputChange) -> str:
 def _attempts(tape: StoredTape, index: int, event: AnyEvent) -> list[int]:
     if not isinstance(event, ModelCall):
         return []
-    found: list[int] = []
-    for position in _around(tape.steps, index):
-        if tape.kinds[position] == "model_call" and tape.event(position).agent == event.agent:
-            found.append(position)
+    found = [
+        position
+        for position in _around(tape, index)
+        if isinstance(other := tape.event(position), ModelCall) and other.agent == event.agent
+    ]
     return found if len(found) > 1 else []
 
 
-def _around(steps: Sequence[int], index: int) -> range:
+def _around(tape: StoredTape, index: int) -> range:
     """Return the positions of the run of events that share a step with `index`."""
+    step = tape.event(index).step
     first, last = index, index
-    while first > 0 and steps[first - 1] == steps[index]:
+    while first > 0 and tape.event(first - 1).step == step:
         first -= 1
-    while last + 1 < len(steps) and steps[last + 1] == steps[index]:
+    while last + 1 < tape.rollout.events and tape.event(last + 1).step == step:
         last += 1
     return range(first, last + 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from backports import zstd
@@ -21,6 +21,7 @@ from harnesslab.queries.manifests import load_manifest
 from harnesslab.store.models import Blob, Chunk, Event, LooseEvent, Rollout, StoredPath
 from harnesslab.store.models.events import KINDS, MAX_EVENTS, key
 
+FEW = 20
 OPEN_CHUNKS = 8
 """How many opened chunks a tape holds."""
 
@@ -48,6 +49,25 @@ class StoredTape:
     def kinds(self) -> Sequence[str]:
         """The tag of each event."""
         return [KINDS[kind] for kind, _ in self._rows]
+
+    def first_of(self, kind: str) -> int | None:
+        """Return the position of the first event of a kind, without reading the others."""
+        first = key(self.rollout.pk, 0)
+        rows = Event.objects.filter(key__gte=first, key__lt=first + MAX_EVENTS, kind=KINDS.index(kind))
+        found = rows.order_by("key").values_list("key", flat=True).first()
+        return None if found is None else found - first
+
+    def before(self, index: int, kind: str) -> Iterator[int]:
+        """Yield the positions of the events of a kind before one, the nearest first, read a few at a time."""
+        first = key(self.rollout.pk, 0)
+        below = first + index
+        while True:
+            rows = Event.objects.filter(key__gte=first, key__lt=below, kind=KINDS.index(kind)).order_by("-key")
+            found = list(rows.values_list("key", flat=True)[:FEW])
+            yield from (place - first for place in found)
+            if len(found) < FEW:
+                return
+            below = found[-1]
 
     @cached_property
     def steps(self) -> Sequence[int]:
