@@ -33,7 +33,9 @@ class Recorder:
     def __init__(self, facts: Recording) -> None:
         self.builder = TraceBuilder()
         self._sealer = seals.Sealer()
-        self._stored = 0
+        self._sealed = 0
+        self._rows: list[tuple[int | bytes | None, ...]] = []
+        self._loose: list[tuple[int | bytes | None, ...]] = []
         self._named = 0
         self._requests = RequestDigests(self.builder.payloads)
         self.rollout = self._open(facts)
@@ -45,27 +47,29 @@ class Recorder:
         rollout.save(force_insert=True)
         return rollout
 
-    @transaction.atomic
     def flush(self) -> None:
-        """Store the events that were added since the last time."""
-        fresh = self.builder.events[self._stored :]
-        if not fresh:
+        """Store the events that were added since the last time; where that fails, the next flush stores them too."""
+        self._seal_added()
+        if not self._rows:
             return
-        rows: list[tuple[int | bytes | None, ...]] = []
-        loose: list[tuple[int | bytes | None, ...]] = []
-        for offset, event in enumerate(fresh):
-            place = key(self.rollout.pk, self._stored + offset)
+        with transaction.atomic():
+            insert(Event, EVENT_COLUMNS, self._rows)
+            insert(LooseEvent, ("key", "body"), self._loose)
+            Rollout.objects.filter(pk=self.rollout.pk).update(**_counts(self.builder.trace()))
+        self._rows, self._loose = [], []
+
+    def _seal_added(self) -> None:
+        """Make the rows of the events added since the last time, each sealed exactly once."""
+        for event in self.builder.events[self._sealed :]:
+            place = key(self.rollout.pk, self._sealed)
             needed = packing.needs(event, self._named)
             body = packing.event_lines(event, self.builder.payloads, range(self._named, needed))
-            self._named = needed
             request, answer = self._requests.of(event) if isinstance(event, ModelCall) else (None, None)
             seal = self._sealer.seal(event, self.builder.digests)
-            rows.append((place, KINDS.index(kind_of(event)), event.step, seal, request, answer))
-            loose.append((place, b"\n".join(body)))
-        insert(Event, EVENT_COLUMNS, rows)
-        insert(LooseEvent, ("key", "body"), loose)
-        self._stored += len(fresh)
-        Rollout.objects.filter(pk=self.rollout.pk).update(**_counts(self.builder.trace()))
+            self._rows.append((place, KINDS.index(kind_of(event)), event.step, seal, request, answer))
+            self._loose.append((place, b"\n".join(body)))
+            self._named = needed
+            self._sealed += 1
 
     @transaction.atomic
     def finish(self, outcome: Outcome, *, reward: float | None = None) -> Rollout:

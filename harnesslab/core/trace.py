@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import msgspec
-
 from harnesslab.core.canonical import JSON, canonical_bytes, sha256
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.events import AnyEvent, ModelCall, RolloutEnded, Window
@@ -134,10 +132,6 @@ class TraceBuilder:
         current[:keep] = previous[:keep]  # one object per message, so that the next comparison is by identity
         self._sent[agent] = current
         return Window(keep, tuple(self.payload(message) for message in current[keep:]))
-
-    def replace_last(self, **changes: Any) -> None:
-        """Change fields of the event appended last, such as a rejection that the source states afterwards."""
-        self.events[-1] = msgspec.structs.replace(self.events[-1], **changes)
 
     def close(self, outcome: str, **fields: Any) -> Trace:
         """Append the closing event and return the trace."""

@@ -78,3 +78,23 @@ def test_a_recorder_that_is_gone_leaves_a_sealed_prefix_that_can_be_closed() -> 
 def test_a_rollout_without_any_event_can_be_closed() -> None:
     rollout = interrupt(Recorder(recording()).rollout.pk)
     assert rollout.events == 1
+
+
+def test_a_flush_that_failed_is_made_good_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = Recorder(recording())
+    record(recorder, 4)
+
+    def fail(*args: object) -> None:
+        raise DatabaseError("the database is locked")
+
+    events = recording().trace.events[:-1]
+    recorder.builder.add(events[4])
+    with monkeypatch.context() as broken:
+        broken.setattr("harnesslab.actions.recorder.insert", fail)
+        with pytest.raises(DatabaseError):
+            recorder.flush()
+    for event in events[5:]:
+        recorder.builder.add(event)
+    tape = StoredTape(recorder.finish(Outcome.SOLVED, reward=1.0))
+    seals.verify(tape.trace(), tape.seals())
+    assert tape.trace().events[:-1] == events

@@ -19,14 +19,6 @@ class RolloutQuerySet(models.QuerySet["Rollout"]):
         """With what a row of a list shows."""
         return self.select_related("case__panel", "project", "experiment")
 
-    def matching(self, text: str) -> RolloutQuerySet:
-        """Whose name, case, model, harness or tags contain a text."""
-        return self.filter(search__contains=text.lower())
-
-    def siblings_of(self, rollout: Rollout) -> RolloutQuerySet:
-        """The other trials of its case."""
-        return self.filter(case_id=rollout.case_id).exclude(pk=rollout.pk)
-
 
 class Rollout(models.Model):
     """One recorded episode of one case."""
