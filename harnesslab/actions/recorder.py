@@ -6,16 +6,18 @@ its loose events are packed into chunks; seals don't depend on storage, so packi
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from django.db import transaction
 from django.utils import timezone
 
-from harnesslab.actions.rollouts import EVENT_COLUMNS, insert_chunks, new_row, store_path, totals
+from harnesslab.actions.rollouts import EVENT_COLUMNS, LARGEST_SUM, insert_chunks, new_row, store_path
 from harnesslab.core import comparators, packing, seals
+from harnesslab.core.canonical import JSON
 from harnesslab.core.contract import RAW
 from harnesslab.core.errors import Conflict
-from harnesslab.core.events import ModelCall, RolloutEnded
+from harnesslab.core.events import AnyEvent, ModelCall, RolloutEnded
 from harnesslab.core.requests import RequestDigests
 from harnesslab.core.rollout import Outcome, Recording
 from harnesslab.core.tape import kind_of
@@ -24,13 +26,46 @@ from harnesslab.queries.rollouts import get_rollout
 from harnesslab.queries.tapes import StoredTape
 from harnesslab.store.models import Event, LooseEvent, Rollout
 from harnesslab.store.models.events import KINDS, MAX_EVENTS, key
+from harnesslab.store.text import as_object, frozen, thawed
 from harnesslab.store.writing import insert
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What a rollout of a worker belongs to, and what it takes to run it again."""
+
+    recipe: Mapping[str, JSON] | None = None
+    rerun: int | None = None
+    attempt: int = 0
+    job: int | None = None
+    mode: str = ""
+
+    def columns(self) -> dict[str, object]:
+        """Return the columns of a rollout's row."""
+        recipe = frozen(self.recipe) if self.recipe is not None else b""
+        placed: dict[str, object] = {"rerun_id": self.rerun, "attempt": self.attempt, "job_id": self.job}
+        return {**placed, "recipe": recipe, "mode": self.mode}
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a recorded rollout ended."""
+
+    outcome: Outcome
+    reward: float | None = None
+    state: str | None = None
+    diff: str | None = None
+    error: str | None = None
+    facts: Mapping[str, JSON] | None = None
+    """What became known of the rollout as a whole while it ran."""
 
 
 class Recorder:
     """Stores the events of one running rollout as its `builder` gets them; call `flush` after each step."""
 
-    def __init__(self, facts: Recording) -> None:
+    def __init__(self, facts: Recording, placement: Placement = Placement()) -> None:
+        self._placement = placement
+        self._tally = _Tally()
         self.builder = TraceBuilder()
         self._sealer = seals.Sealer()
         self._sealed = 0
@@ -44,6 +79,8 @@ class Recorder:
     def _open(self, facts: Recording) -> Rollout:
         rollout = new_row(replace(facts, outcome=Outcome.RUNNING, trace=self.builder.trace()), None)
         rollout.started_at = rollout.started_at or timezone.now()
+        for name, value in self._placement.columns().items():
+            setattr(rollout, name, value)
         rollout.save(force_insert=True)
         return rollout
 
@@ -55,7 +92,7 @@ class Recorder:
         with transaction.atomic():
             insert(Event, EVENT_COLUMNS, self._rows)
             insert(LooseEvent, ("key", "body"), self._loose)
-            Rollout.objects.filter(pk=self.rollout.pk).update(**_counts(self.builder.trace()))
+            Rollout.objects.filter(pk=self.rollout.pk).update(**self._tally.columns())
         self._rows, self._loose = [], []
 
     def _seal_added(self) -> None:
@@ -70,13 +107,14 @@ class Recorder:
             self._loose.append((place, b"\n".join(body)))
             self._named = needed
             self._sealed += 1
+            self._tally.add(event)
 
     @transaction.atomic
-    def finish(self, outcome: Outcome, *, reward: float | None = None) -> Rollout:
+    def finish(self, ending: Ending) -> Rollout:
         """Close the trace, pack it and store the outcome."""
-        self.builder.close(outcome)
+        self.builder.close(ending.outcome, state=ending.state, diff=ending.diff, error=ending.error)
         self.flush()
-        return _pack(self.rollout.pk, self.builder.trace(), self._sealer.head, outcome, reward)
+        return _pack(self.rollout.pk, self.builder.trace(), self._sealer.head, ending)
 
 
 @transaction.atomic
@@ -88,31 +126,69 @@ def interrupt(rollout_id: int) -> Rollout:
     kept = StoredTape(rollout).trace()
     count = len(kept.events) + 1
     step = kept.events[-1].step if kept.events else 0
-    closing = RolloutEnded(outcome=Outcome.INTERRUPTED, count=count, step=step)
+    closing = RolloutEnded(outcome=Outcome.INTERRUPTED, count=count, step=step, error="its recorder was lost")
     trace = Trace((*kept.events, closing), kept.payloads, kept.digests)
     head = seals.seals(trace)[-1]
     insert(Event, EVENT_COLUMNS, [(key(rollout_id, count - 1), KINDS.index(kind_of(closing)), step, head, None, None)])
-    return _pack(rollout_id, trace, head, Outcome.INTERRUPTED, None)
+    return _pack(rollout_id, trace, head, Ending(Outcome.INTERRUPTED, error="its recorder was lost"))
 
 
-def _pack(rollout_id: int, trace: Trace, head: bytes, outcome: Outcome, reward: float | None) -> Rollout:
+def _pack(rollout_id: int, trace: Trace, head: bytes, ending: Ending) -> Rollout:
     insert_chunks(rollout_id, trace)
     first = key(rollout_id, 0)
     LooseEvent.objects.filter(key__gte=first, key__lt=first + MAX_EVENTS).delete()
     path = comparators.path(trace, RAW)
     store_path(rollout_id, path)
-    Rollout.objects.filter(pk=rollout_id).update(
-        head=head, path=path.head, outcome=outcome, reward=reward, ended_at=timezone.now(), **_counts(trace)
+    row = Rollout.objects.filter(pk=rollout_id)
+    began, facts = row.values_list("started_at", "facts").get()
+    now = timezone.now()
+    row.update(
+        head=head,
+        path=path.head,
+        outcome=ending.outcome,
+        reward=ending.reward,
+        ended_at=now,
+        seconds=(now - began).total_seconds() if began is not None else None,
+        facts=frozen({**as_object(thawed(facts)), **(ending.facts or {})}),
+        **_Tally.of(trace).columns(),
     )
     return get_rollout(rollout_id)
 
 
-def _counts(trace: Trace) -> dict[str, int | None]:
-    used = totals(trace)
-    return {
-        "events": len(trace.events),
-        "steps": len({event.step for event in trace.events if isinstance(event, ModelCall)}),
-        "input_tokens": used.input,
-        "output_tokens": used.output,
-        "cached_tokens": used.cached,
-    }
+class _Tally:
+    """Counts of a trace as its events come, as the list shows them."""
+
+    def __init__(self) -> None:
+        self._events = 0
+        self._steps: set[int] = set()
+        self._sums: dict[str, int] = {}
+
+    @classmethod
+    def of(cls, trace: Trace) -> _Tally:
+        """Count a whole trace."""
+        tally = cls()
+        for event in trace.events:
+            tally.add(event)
+        return tally
+
+    def add(self, event: AnyEvent) -> None:
+        """Count one more event."""
+        self._events += 1
+        if not isinstance(event, ModelCall):
+            return
+        self._steps.add(event.step)
+        if event.usage is None or event.served_from_cache:
+            return
+        for name, value in (
+            ("input", event.usage.input),
+            ("output", event.usage.output),
+            ("cached", event.usage.cache_read),
+        ):
+            if value is not None:
+                self._sums[name] = self._sums.get(name, 0) + value
+
+    def columns(self) -> dict[str, int | None]:
+        """Return the counts as columns; a sum that no call states is None."""
+        stated = {name: value for name, value in self._sums.items() if abs(value) <= LARGEST_SUM}
+        sums = {f"{name}_tokens": stated.get(name) for name in ("input", "output", "cached")}
+        return {"events": self._events, "steps": len(self._steps), **sums}

@@ -42,7 +42,7 @@ SHARED_BYTES = 4096
 """Payloads from this size are kept once for all rollouts if they open a transcript or are tool schemas."""
 EVENT_COLUMNS = ("key", "kind", "step", "seal", "request", "answer")
 _NUMBERS = 2**31
-_LARGEST_SUM = 2**63 - 1
+LARGEST_SUM = 2**63 - 1
 _KIND_NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
 
 
@@ -149,7 +149,7 @@ def totals(trace: Trace) -> Totals:
 def _sum(used: list[Usage], name: str) -> int | None:
     stated = [value for usage in used if (value := getattr(usage, name)) is not None]
     total = sum(stated)
-    return total if stated and -_LARGEST_SUM <= total <= _LARGEST_SUM else None
+    return total if stated and -LARGEST_SUM <= total <= LARGEST_SUM else None
 
 
 class _Shared:

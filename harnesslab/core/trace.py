@@ -115,8 +115,15 @@ class TraceBuilder:
 
     def model_call(self, messages: Sequence[JSON], *, tools: JSON = None, agent: str = "", **fields: Any) -> ModelCall:
         """Append a model call given its whole message list and its tool schemas (None: not recorded)."""
-        window = self._window(agent, messages)
-        event = ModelCall(agent=agent, input=window, tools=None if tools is None else self.payload(tools), **fields)
+        window, schemas = self.ask(messages, tools=tools, agent=agent)
+        return self.answer(ModelCall(agent=agent, input=window, tools=schemas, **fields))
+
+    def ask(self, messages: Sequence[JSON], *, tools: JSON = None, agent: str = "") -> tuple[Window, int | None]:
+        """Return (window, position of the tool schemas) of a request whose call `answer` appends next."""
+        return self._window(agent, messages), None if tools is None else self.payload(tools)
+
+    def answer(self, event: ModelCall) -> ModelCall:
+        """Append the call of the request that `ask` was last given for its agent."""
         self._windows.open(event)
         self.events.append(event)
         return event

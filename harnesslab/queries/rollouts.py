@@ -177,7 +177,7 @@ def siblings(rollout: Rollout) -> list[RolloutRow]:
 
 def _listed(rows: QuerySet[Rollout]) -> QuerySet[Rollout]:
     return rows.select_related("case__panel", "project", "experiment").defer(
-        "search", "facts", "budgets", "experiment__facts"
+        "search", "facts", "budgets", "recipe", "experiment__facts"
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from backports import zstd
 
 from harnesslab.core.canonical import JSON, bytes_digest, canonical_bytes, parse
@@ -29,3 +31,8 @@ def frozen(value: JSON) -> bytes:
 def thawed(data: bytes | memoryview) -> JSON:
     """Read what `frozen` wrote; nothing reads as an empty object."""
     return parse(zstd.decompress(bytes(data))) if data else {}
+
+
+def as_object(value: JSON) -> dict[str, JSON]:
+    """Return a JSON object, or an empty one for anything else."""
+    return dict(value) if isinstance(value, Mapping) else {}

@@ -2,10 +2,12 @@
 
 from harnesslab.store.models.annotations import CauseOverride, Note, SavedView
 from harnesslab.store.models.audit import AuditEntry, Purge
+from harnesslab.store.models.engines import Engine, EngineTicket
 from harnesslab.store.models.events import Blob, Chunk, Event, LooseEvent, StoredPath
 from harnesslab.store.models.jobs import Job, JobState
 from harnesslab.store.models.manifests import StoredManifest
 from harnesslab.store.models.projects import Case, Experiment, Panel, Project
+from harnesslab.store.models.reruns import RegressionCase, Rerun
 from harnesslab.store.models.rollouts import Rollout
 from harnesslab.store.models.sources import SourceFile
 
@@ -15,6 +17,8 @@ __all__ = [
     "Case",
     "CauseOverride",
     "Chunk",
+    "Engine",
+    "EngineTicket",
     "Event",
     "Experiment",
     "Job",
@@ -24,6 +28,8 @@ __all__ = [
     "Panel",
     "Project",
     "Purge",
+    "RegressionCase",
+    "Rerun",
     "Rollout",
     "SavedView",
     "SourceFile",

@@ -39,6 +39,8 @@ class Job(models.Model):
 
     kind = models.CharField(max_length=40)
     queue = models.CharField(max_length=20, default="cpu")
+    group = models.CharField(max_length=60, blank=True)
+    """What it is part of, such as `rerun 12`."""
     state = models.CharField(max_length=12, choices=JobState.choices, default=JobState.QUEUED)
     payload = models.JSONField(default=dict)
     idempotency_key = models.CharField(max_length=80, null=True)  # noqa: DJ001 - null means no key, and is not unique
@@ -64,7 +66,10 @@ class Job(models.Model):
             models.UniqueConstraint(fields=["idempotency_key"], name="job_idempotency_unique"),
             models.CheckConstraint(condition=models.Q(state__in=JobState.values), name="job_state_known"),
         ]
-        indexes: ClassVar = [models.Index(fields=["state", "queue"], name="job_state_queue")]
+        indexes: ClassVar = [
+            models.Index(fields=["state", "queue"], name="job_state_queue"),
+            models.Index(fields=["group"], name="job_group", condition=~models.Q(group="")),
+        ]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.pk} ({self.state})"

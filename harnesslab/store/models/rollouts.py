@@ -57,6 +57,14 @@ class Rollout(models.Model):
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
+    recipe = models.BinaryField(default=bytes)
+    """What it takes to run it again, see `core.recipe`; empty where nobody can."""
+    rerun = models.ForeignKey("store.Rerun", on_delete=models.SET_NULL, null=True, related_name="rollouts")
+    """The rerun that made it."""
+    attempt = models.IntegerField(default=0)
+    """Zero-based attempt of its rerun."""
+    job = models.ForeignKey("store.Job", on_delete=models.SET_NULL, null=True, related_name="rollouts")
+    """The job that ran it; a job that was tried again has several, of which the last counts."""
     head = models.BinaryField(max_length=32, null=True)
     """The seal of the last event; null while recording."""
     path = models.BinaryField(max_length=16, null=True)

@@ -1,0 +1,91 @@
+"""Registering engines, and keeping what they said of themselves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from harnesslab.accounts.models import User
+from harnesslab.core.canonical import JSON
+from harnesslab.core.errors import Conflict, InvalidValue
+from harnesslab.core.manifest import Condition, Known
+from harnesslab.core.ports import Health
+from harnesslab.queries.engines import get_engine
+from harnesslab.store.models import AuditEntry, Engine
+from harnesslab.store.text import frozen, storable
+
+KINDS = ("embedded", "sglang", "openai")
+MOST_REQUESTS = 4096
+_NAME = re.compile(r"[\w][\w .()+-]{0,98}")
+
+
+@transaction.atomic
+def register(
+    name: str,
+    kind: str,
+    *,
+    address: str = "",
+    model: str = "",
+    options: Mapping[str, JSON] | None = None,
+    ceiling: int = 1,
+    user: User | None = None,
+) -> Engine:
+    """Register an engine; raises `InvalidValue` for what can't be one, `Conflict` where the name is taken."""
+    if not _NAME.fullmatch(name):
+        raise InvalidValue(f"not a name: {name!r}", where="name", hint="letters, digits, spaces and . ( ) + - _")
+    if kind not in KINDS:
+        raise InvalidValue(f"no kind of engine: {kind!r}", where="kind", hint=f"one of {', '.join(KINDS)}")
+    if kind != "embedded" and not re.match(r"https?://[^\s/]+", address):
+        raise InvalidValue(f"no address: {address!r}", where="address", hint="http://host:port")
+    if not 1 <= ceiling <= MOST_REQUESTS:
+        raise InvalidValue(f"{ceiling} requests at a time", where="ceiling", hint=f"from 1 to {MOST_REQUESTS}")
+    try:
+        with transaction.atomic():
+            engine = Engine.objects.create(
+                name=name,
+                kind=kind,
+                address=storable(address, 500),
+                model=storable(model, 200),
+                options=dict(options or {}),
+                ceiling=ceiling,
+            )
+    except IntegrityError:
+        raise Conflict(f"an engine is registered as {name!r}", hint="choose another name") from None
+    if user is not None:
+        AuditEntry.objects.create(user=user, action="register engine", subject=name, detail={"kind": kind})
+    return engine
+
+
+def note_health(engine_id: int, health: Health, conditions: Mapping[str, Condition] | None = None) -> None:
+    """Keep what a health check found, and the facts the server reported."""
+    changes: dict[str, object] = {"up": health.up, "sentence": storable(health.sentence), "checked_at": timezone.now()}
+    if conditions is not None:
+        changes["facts"] = frozen(conditions_json(conditions))
+    Engine.objects.filter(pk=engine_id).update(**changes)
+
+
+def note_probe(engine_id: int, probe: Mapping[str, JSON], seed_honoured: bool | None) -> None:
+    """Keep what a probe found; the next rollouts' manifests state it."""
+    Engine.objects.filter(pk=engine_id).update(probe=dict(probe), seed_honoured=seed_honoured)
+
+
+def set_ceiling(engine_id: int, ceiling: int, user: User) -> None:
+    """Change how many requests an engine gets at a time; a stated limit is no certified one."""
+    if not 1 <= ceiling <= MOST_REQUESTS:
+        raise InvalidValue(f"{ceiling} requests at a time", where="ceiling", hint=f"from 1 to {MOST_REQUESTS}")
+    engine = get_engine(engine_id)
+    Engine.objects.filter(pk=engine_id).update(ceiling=ceiling, certified=False)
+    AuditEntry.objects.create(user=user, action="set ceiling", subject=engine.name, detail={"ceiling": ceiling})
+
+
+def conditions_json(conditions: Mapping[str, Condition]) -> dict[str, JSON]:
+    """Return conditions as manifests write them."""
+    return {
+        name: {"value": item.value, "from": item.provenance.value}
+        if isinstance(item, Known)
+        else {"unknown": item.reason}
+        for name, item in conditions.items()
+    }

@@ -1,0 +1,92 @@
+"""Engines as read models."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db.models import Count, Q
+from django.utils import timezone
+
+from harnesslab.core.canonical import JSON
+from harnesslab.core.errors import NotFound
+from harnesslab.queries.read_model import ReadModel
+from harnesslab.store.models import Engine
+from harnesslab.store.text import as_object, thawed
+
+
+class EngineRow(ReadModel):
+    """One registered engine, with how many requests it answers and how many wait."""
+
+    id: int
+    name: str
+    kind: str
+    address: str
+    model: str
+    options: dict[str, object]
+    ceiling: int
+    certified: bool
+    up: bool | None
+    sentence: str
+    checked_at: datetime | None
+    seed_honoured: bool | None
+    probe: dict[str, object]
+    facts: dict[str, object]
+    running: int
+    waiting: int
+
+
+def get_engine(engine_id: int) -> Engine:
+    """Return an engine's row; raises `NotFound`."""
+    engine = Engine.objects.filter(pk=engine_id).first()
+    if engine is None:
+        raise NotFound(f"there is no engine {engine_id}")
+    return engine
+
+
+def engine_named(name: str) -> Engine:
+    """Return an engine by name; raises `NotFound`."""
+    engine = Engine.objects.filter(name=name, retired=False).first()
+    if engine is None:
+        raise NotFound(f"no engine is registered as {name!r}", hint="register it on the page Engines")
+    return engine
+
+
+def engines() -> list[EngineRow]:
+    """Return the registered engines by name."""
+    now = timezone.now()
+    held = Q(tickets__until__gte=now)
+    rows = Engine.objects.filter(retired=False).annotate(
+        running=Count("tickets", filter=held & Q(tickets__granted=True)),
+        waiting=Count("tickets", filter=held & Q(tickets__granted=False)),
+    )
+    return [_row(engine, engine.running, engine.waiting) for engine in rows.order_by("name")]
+
+
+def engine_row(engine_id: int) -> EngineRow:
+    """Return one engine; raises `NotFound`."""
+    engine = get_engine(engine_id)
+    now = timezone.now()
+    held = engine.tickets.filter(until__gte=now)
+    return _row(engine, held.filter(granted=True).count(), held.filter(granted=False).count())
+
+
+def _row(engine: Engine, running: int, waiting: int) -> EngineRow:
+    facts: dict[str, JSON] = as_object(thawed(engine.facts))
+    return EngineRow(
+        id=engine.pk,
+        name=engine.name,
+        kind=engine.kind,
+        address=engine.address,
+        model=engine.model,
+        options=engine.options,
+        ceiling=engine.ceiling,
+        certified=engine.certified,
+        up=engine.up,
+        sentence=engine.sentence,
+        checked_at=engine.checked_at,
+        seed_honoured=engine.seed_honoured,
+        probe=engine.probe,
+        facts=dict(facts),
+        running=running,
+        waiting=waiting,
+    )

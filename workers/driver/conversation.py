@@ -1,0 +1,99 @@
+"""The conversation with a loop harness: one line of JSON a message, bounded, and never trusted."""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from harnesslab.core.canonical import JSON, parse
+from harnesslab.core.errors import HarnessLabError
+from harnesslab.core.ports import Child
+
+LONGEST_LINE = 32 * 1024 * 1024
+POLL_S = 0.5
+
+
+class HarnessFailed(HarnessLabError):
+    """The harness broke the protocol, crashed, or ended without a word."""
+
+
+class HarnessSilent(HarnessLabError):
+    """The harness said nothing until the time was up, or until the rollout was stopped."""
+
+
+class Conversation:
+    """Reads messages from a harness and answers them."""
+
+    def __init__(self, child: Child) -> None:
+        self._child = child
+        self._lines: queue.Queue[bytes | None] = queue.Queue(maxsize=64)
+        self._reader = threading.Thread(target=self._read, name="harness output", daemon=True)
+        self._reader.start()
+
+    def send(self, message: Mapping[str, JSON]) -> None:
+        """Send a message; a harness that is gone shows at the next `receive`."""
+        try:
+            self._child.stdin.write(_line(message))
+            self._child.stdin.flush()
+        except (OSError, ValueError):
+            return
+
+    def receive(self, deadline: float, stopped: Callable[[], bool]) -> Mapping[str, JSON]:
+        """Return the next message; raises `HarnessFailed` or `HarnessSilent`. `deadline` is monotonic."""
+        line = self._next(deadline, stopped)
+        if line is None:
+            raise HarnessFailed(self._ending())
+        if len(line) >= LONGEST_LINE:
+            raise HarnessFailed(f"a message longer than {LONGEST_LINE // 2**20} MiB")
+        try:
+            message = parse(line)
+        except ValueError:
+            raise HarnessFailed("a line that is no JSON", where=_start(line), hint="print to standard error") from None
+        if not isinstance(message, dict) or not isinstance(message.get("type"), str):
+            raise HarnessFailed("a message without a type", where=_start(line))
+        return message
+
+    def close(self) -> None:
+        """End the harness and all it started."""
+        self._child.kill()
+        while self._reader.is_alive():
+            try:
+                self._lines.get(timeout=0.1)
+            except queue.Empty:
+                continue
+
+    def _next(self, deadline: float, stopped: Callable[[], bool]) -> bytes | None:
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                return self._lines.get(timeout=max(0.0, min(POLL_S, left)))
+            except queue.Empty:
+                if stopped() or left <= 0:
+                    raise HarnessSilent("the harness was waited for until its time was up") from None
+
+    def _ending(self) -> str:
+        code = self._child.wait(5.0)
+        said = self._child.complaints().strip()
+        how = "ended its output and still runs" if code is None else f"ended with exit code {code}"
+        last = said.splitlines()[-1] if said else "nothing on standard error"
+        return f"the harness {how} before the episode's end: {last}"
+
+    def _read(self) -> None:
+        try:
+            while line := self._child.stdout.readline(LONGEST_LINE):
+                self._lines.put(line)
+        except (OSError, ValueError):
+            pass  # the stream was closed as the harness was ended
+        finally:
+            self._lines.put(None)
+
+
+def _line(message: Mapping[str, JSON]) -> bytes:
+    return json.dumps(message, ensure_ascii=True).encode() + b"\n"
+
+
+def _start(line: bytes) -> str:
+    return line[:80].decode(errors="replace")

@@ -1,0 +1,173 @@
+"""The state of one rollout while it runs, shared by its boundaries."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Protocol
+
+import msgspec
+
+from harnesslab.core.canonical import JSON
+from harnesslab.core.events import AnyEvent, HarnessAction, ModelCall, ToolCall
+from harnesslab.core.ports import Engine, Sandbox
+from harnesslab.core.recipe import Recipe
+from harnesslab.core.record import Miss, Record, RequestKeys
+from harnesslab.core.rerun import Plan, Switch
+from harnesslab.core.rollout import Outcome
+from harnesslab.core.trace import TraceBuilder
+
+SERVED = "served"
+"""Key in an event's `extra` that says where its answer came from, where it was not asked for live."""
+
+
+class Writer(Protocol):
+    """What stores the events of a running rollout."""
+
+    builder: TraceBuilder
+
+    def flush(self) -> None:
+        """Store the events added since the last time."""
+
+
+class Ended(Exception):
+    """The episode is over."""
+
+    def __init__(self, outcome: Outcome, why: str = "", *, origin: str = "") -> None:
+        super().__init__(why)
+        self.outcome = outcome
+        self.why = why
+        self.origin = origin
+        """Of a crash: `harness` or `environment`."""
+
+
+class Diverged(Ended):
+    """A rerun left its record: a miss, or an environment that drifted."""
+
+    def __init__(self, miss: Miss) -> None:
+        super().__init__(Outcome.INTERRUPTED, f"the rerun left its record: {miss.why}")
+        self.miss = miss
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a rollout itself sent and ran: how a live rerun is proven live."""
+
+    requests: int = 0
+    answers: int = 0
+    response_ids: int = 0
+    output_tokens: int = 0
+    commands: int = 0
+    served: int = 0
+    """Answers taken from a record."""
+
+    def to_json(self) -> dict[str, JSON]:
+        """Return the counts as JSON."""
+        counts: dict[str, JSON] = asdict(self)
+        return counts
+
+
+@dataclass(slots=True)
+class Episode:
+    """One rollout's boundaries, its recorder and where it stands."""
+
+    recipe: Recipe
+    writer: Writer
+    engine: Engine
+    sandbox: Sandbox
+    stopped: Callable[[], bool]
+    plan: Plan | None = None
+    record: Record | None = None
+    rules: Sequence[str] = ()
+    seed_honoured: bool | None = None
+    model: str = ""
+    counts: Counts = field(default_factory=Counts)
+    step: int = -1
+    attempt: int = 0
+    calls: dict[str, int] = field(default_factory=dict)
+    """How often each agent's model and the simulated user were asked: the place in their seed streams."""
+    missed: Miss | None = None
+    """The first miss of a rerun that went on live after it."""
+    began: float = field(default_factory=time.monotonic)
+    keys: RequestKeys = field(init=False)
+    said: list[JSON] = field(default_factory=list)
+    """The conversation with the simulated user, as that user sees it."""
+    _held: ModelCall | ToolCall | None = None
+
+    def __post_init__(self) -> None:
+        self.keys = RequestKeys(self.writer.builder.payloads, self.rules)
+
+    def at(self) -> float:
+        """Seconds since it began."""
+        return time.monotonic() - self.began
+
+    @property
+    def deadline(self) -> float:
+        """When its time budget is used up, monotonic."""
+        return self.began + self.recipe.case.budgets.wall
+
+    def remaining(self) -> float:
+        """Seconds of its time budget that are left; raises `Ended` where none is, or where it was stopped."""
+        if self.stopped():
+            raise Ended(Outcome.INTERRUPTED, "stopped on request")
+        seconds = self.deadline - time.monotonic()
+        if seconds <= 0:
+            raise Ended(Outcome.TIMEOUT, f"the time budget of {self.recipe.case.budgets.wall:g} s is used up")
+        return seconds
+
+    def switch(self, boundary: str) -> Switch:
+        """Say where a boundary's answers come from at this step."""
+        if self.plan is None or self.missed is not None:
+            return Switch.LIVE
+        if self.plan.forked(max(self.step, 0)):
+            return Switch.RECORDED
+        return self.plan.switch(boundary)
+
+    @property
+    def rebuilding(self) -> bool:
+        """Whether this step is before the fork, so that commands run to rebuild the environment."""
+        return self.plan is not None and self.missed is None and self.plan.forked(max(self.step, 0))
+
+    def hold(self, event: ModelCall | ToolCall) -> None:
+        """Keep a call back until the harness's next message, which may reject it or say what the model is shown."""
+        self.release()
+        self._held = event
+
+    def amend(self, **changes: JSON) -> bool:
+        """Change the held call; False where there is none."""
+        if self._held is None:
+            return False
+        self._held = msgspec.structs.replace(self._held, **changes)
+        return True
+
+    @property
+    def held(self) -> ModelCall | ToolCall | None:
+        """The call that is kept back."""
+        return self._held
+
+    def release(self) -> None:
+        """Add the held call to the trace."""
+        held, self._held = self._held, None
+        if isinstance(held, ModelCall):
+            self.writer.builder.answer(held)
+        elif held is not None:
+            self.writer.builder.add(held)
+
+    def add(self, event: AnyEvent) -> None:
+        """Add an event after the held one."""
+        self.release()
+        self.writer.builder.add(event)
+
+    def miss(self, found: Miss, *, live: bool) -> None:
+        """Record a miss; raises `Diverged` unless the rerun goes on live."""
+        name = "went live after a miss" if live else "left the record"
+        self.add(HarnessAction(name=name, detail=found.to_json(), step=max(self.step, 0), at=self.at()))
+        if not live:
+            raise Diverged(found)
+        self.missed = found
+
+
+def labelled(served: str, extra: Mapping[str, JSON] | None = None) -> dict[str, JSON]:
+    """Return an event's `extra` with where its answer came from; a live answer needs no word."""
+    return {**(extra or {}), **({SERVED: served} if served else {})}

@@ -1,0 +1,130 @@
+"""The boundaries beside model and tools: the case's simulated user, and the clock."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from harnesslab.core.canonical import JSON
+from harnesslab.core.events import ClockRead, UserTurn
+from harnesslab.core.ports import ModelRequest
+from harnesslab.core.record import Miss
+from harnesslab.core.rerun import OnMiss, Switch
+from harnesslab.core.rollout import Outcome
+from workers.driver.episode import Ended, Episode, labelled
+
+USER = "user"
+CLOCK_PIN = "clock"
+PINNED_START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def call_user(episode: Episode, text: str) -> dict[str, JSON]:
+    """Let the case's user answer what the agent said; the text is None where there is no more to say."""
+    match _source(episode, USER):
+        case Switch.FAIL:
+            return {"type": "turn", "text": None}
+        case Switch.RECORDED:
+            turn = _served_turn(episode)
+        case Switch.LIVE:
+            turn = _spoken(episode, text)
+    if turn is None:
+        return {"type": "turn", "text": None}
+    episode.add(turn)
+    episode.said += [{"role": "user", "content": text}, {"role": "assistant", "content": turn.content}]
+    return {"type": "turn", "text": turn.content}
+
+
+def read_clock(episode: Episode) -> dict[str, JSON]:
+    """Tell the time: the real one, or where the clock is pinned, one second later at each reading."""
+    match _source(episode, "clock"):
+        case Switch.FAIL:
+            return {"type": "time", "value": ""}
+        case Switch.RECORDED:
+            read = _served_reading(episode)
+        case Switch.LIVE:
+            read = ClockRead(value=_now(episode), step=max(episode.step, 0), at=episode.at())
+    episode.add(read)
+    return {"type": "time", "value": read.value}
+
+
+def _source(episode: Episode, boundary: str) -> Switch:
+    episode.remaining()
+    return episode.switch(boundary)
+
+
+def _served_turn(episode: Episode) -> UserTurn | None:
+    found = episode.record.user() if episode.record is not None else None
+    if found is None:
+        return _missed_turn(episode)
+    episode.counts.served += 1
+    extra = labelled("from the record", found.extra)
+    return UserTurn(content=found.content, simulated=True, step=max(episode.step, 0), at=episode.at(), extra=extra)
+
+
+def _missed_turn(episode: Episode) -> UserTurn | None:
+    case = episode.recipe.case
+    if case.user is None:
+        return None
+    _miss(episode, Miss(USER, "the user was asked once more than recorded"))
+    return _spoken(episode, "")
+
+
+def _served_reading(episode: Episode) -> ClockRead:
+    found = episode.record.clock() if episode.record is not None else None
+    if found is None:
+        _miss(episode, Miss("clock", "the clock was read once more than recorded"))
+        return ClockRead(value=_now(episode), step=max(episode.step, 0), at=episode.at())
+    episode.counts.served += 1
+    extra = labelled("from the record", found.extra)
+    return ClockRead(value=found.value, step=max(episode.step, 0), at=episode.at(), extra=extra)
+
+
+def _miss(episode: Episode, found: Miss) -> None:
+    plan = episode.plan
+    episode.miss(found, live=plan is not None and plan.on_miss is OnMiss.LIVE and not episode.rebuilding)
+
+
+def _now(episode: Episode) -> str:
+    number = episode.calls.get("clock", 0)
+    episode.calls["clock"] = number + 1
+    pinned = any(pin.name == CLOCK_PIN and not pin.missing for pin in episode.sandbox.pins)
+    return (PINNED_START + timedelta(seconds=number) if pinned else datetime.now(UTC)).isoformat()
+
+
+def _spoken(episode: Episode, text: str) -> UserTurn | None:
+    """Let the simulated user speak: its next fixed reply, or a model that plays the persona."""
+    user = episode.recipe.case.user
+    if user is None:
+        return None
+    number = episode.calls.get(USER, 0)
+    episode.calls[USER] = number + 1
+    if not user.persona:
+        if number >= len(user.replies):
+            return None
+        return UserTurn(content=user.replies[number], simulated=True, step=max(episode.step, 0), at=episode.at())
+    return _played(episode, user.persona, text, number)
+
+
+def _played(episode: Episode, persona: str, text: str, number: int) -> UserTurn:
+    recipe = episode.recipe
+    messages: list[JSON] = [{"role": "system", "content": persona}, *episode.said, {"role": "user", "content": text}]
+    seed = recipe.seed(USER, number)
+    settings: dict[str, JSON] = {"max_tokens": recipe.case.budgets.output, **recipe.settings, "seed": seed}
+    at = episode.at()
+    exchange = episode.engine.ask(ModelRequest(messages, settings), timeout=episode.remaining())
+    episode.counts.requests += 1
+    if exchange.answer is None:
+        why = exchange.failure.sentence if exchange.failure is not None else "no answer"
+        raise Ended(Outcome.INFRA_ERROR, f"the simulated user gave no answer: {why}")
+    episode.counts.answers += 1
+    usage = exchange.answer.usage
+    extra: dict[str, JSON] = {
+        "model": exchange.model,
+        "seed": str(seed),
+        "messages": messages,
+        "usage": None if usage is None else {"input": usage.input, "output": usage.output},
+        "raw_response": exchange.raw_response.decode(errors="surrogateescape"),
+    }
+    content = (exchange.answer.text or "").strip()
+    return UserTurn(
+        content=content, simulated=True, step=max(episode.step, 0), at=at, latency=exchange.latency, extra=extra
+    )

@@ -1,0 +1,169 @@
+"""The tool boundary: commands run in the sandbox, results served from a record, or failing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from harnesslab.core import scrub
+from harnesslab.core.canonical import JSON, bytes_digest
+from harnesslab.core.events import ModelCall, ToolCall
+from harnesslab.core.ports import Execution
+from harnesslab.core.recipe import SideEffects
+from harnesslab.core.record import Miss
+from harnesslab.core.rerun import OnMiss, Switch
+from harnesslab.core.rollout import Outcome
+from workers.driver.episode import Diverged, Ended, Episode, labelled
+
+RUN = "run"
+LIMIT = "limit"
+"""Key in a tool call's `extra` of its time limit in seconds."""
+
+
+def call_tool(episode: Episode, name: str, arguments: JSON, call_id: str, raw: str | None) -> dict[str, JSON]:
+    """Answer a harness's tool call; raises `Ended` where the episode can't go on."""
+    episode.remaining()
+    call = ToolCall(
+        name=name,
+        arguments=arguments,
+        raw=raw,
+        id=call_id,
+        step=max(episode.step, 0),
+        at=episode.at(),
+        emitted=_emitted(episode, name, arguments, call_id),
+    )
+    external = episode.recipe.tools.get(name, SideEffects.EXTERNAL) is SideEffects.EXTERNAL
+    switch = episode.switch(f"tool:{name}")
+    if episode.rebuilding and not external:
+        return _finish(episode, _rebuilt(episode, call))
+    if switch is Switch.LIVE and external and episode.plan is not None and name != RUN:
+        switch = Switch.RECORDED
+    match switch:
+        case Switch.LIVE:
+            return _finish(episode, _executed(episode, call))
+        case Switch.FAIL:
+            return _finish(episode, _error(call, f"the rerun lets the tool {name} fail"))
+        case Switch.RECORDED:
+            return _finish(episode, _served(episode, call))
+
+
+def _served(episode: Episode, call: ToolCall) -> ToolCall:
+    found = episode.record.tool(call.name, call.arguments, call.raw) if episode.record is not None else None
+    if found is not None:
+        episode.counts.served += 1
+        return _as_recorded(call, found, {"served": "from the record"})
+    record, plan = episode.record, episode.plan
+    if record is None or plan is None:
+        return _error(call, f"there is no tool {call.name}")
+    missed = record.missed_tool(call.name, call.arguments, episode.step)
+    goes_on = plan.on_miss is OnMiss.LIVE and _runnable(episode, call.name)
+    if not goes_on:
+        episode.hold(_error(call, f"not in the record: {missed.why}"))
+    episode.miss(missed, live=goes_on)
+    done = _executed(episode, call)
+    return msgspec.structs.replace(done, extra=labelled("live after a miss", done.extra))
+
+
+def _rebuilt(episode: Episode, call: ToolCall) -> ToolCall:
+    """Run a recorded command again to rebuild the environment, and stop where it gives something else."""
+    record = episode.record
+    found = record.tool(call.name, call.arguments, call.raw) if record is not None else None
+    if record is None or found is None:
+        missed = record.missed_tool(call.name, call.arguments, episode.step) if record is not None else None
+        raise Diverged(missed or Miss(f"tool:{call.name}", "there is no record to fork from"))
+    done = _executed(episode, call)
+    now, then = _comparable(done), _comparable(found)
+    if now != then:
+        episode.hold(done)
+        why = f"{call.name} in step {episode.step + 1} gave something else than recorded: the environment drifted"
+        episode.miss(Miss(f"tool:{call.name}", why, None, str(found.result), str(done.result)), live=False)
+    exactly = done.result == found.result
+    facts: dict[str, JSON] = {"rebuilt": "equal" if exactly else "equal after the scrub rules"}
+    if not exactly:
+        facts["rebuilt_result"] = done.result
+    return _as_recorded(call, found, labelled("from the record, and run again", facts), done)
+
+
+def _comparable(call: ToolCall) -> JSON:
+    text = call.result if isinstance(call.result, str) else ""
+    return [scrub.scrub(text, scrub.RULES), call.exit_code, call.timed_out]
+
+
+def _as_recorded(call: ToolCall, found: ToolCall, extra: Mapping[str, JSON], done: ToolCall | None = None) -> ToolCall:
+    """Return the call with the recorded answer; its time is the one it took now, if it ran."""
+    return msgspec.structs.replace(
+        call,
+        result=found.result,
+        has_result=found.has_result,
+        exit_code=found.exit_code,
+        error=found.error,
+        timed_out=found.timed_out,
+        retries=found.retries,
+        latency=None if done is None else done.latency,
+        extra={**found.extra, **extra},
+    )
+
+
+def _runnable(episode: Episode, name: str) -> bool:
+    return name == RUN and episode.recipe.tools.get(name) is not SideEffects.EXTERNAL
+
+
+def _executed(episode: Episode, call: ToolCall) -> ToolCall:
+    command = call.arguments.get("command") if isinstance(call.arguments, Mapping) else None
+    if not _runnable(episode, call.name):
+        return _error(call, f"there is no tool {call.name}; workers run {RUN}")
+    if not isinstance(command, str):
+        return _error(call, f"{RUN} needs a command that is text")
+    limit = min(episode.recipe.case.budgets.command, episode.remaining())
+    done = episode.sandbox.run(command, timeout=limit, stopped=episode.stopped)
+    episode.counts.commands += 1
+    return with_execution(call, done, limit)
+
+
+def with_execution(call: ToolCall, done: Execution, limit: float) -> ToolCall:
+    """Return a call with what its command did."""
+    text = done.output.decode(errors="replace")
+    facts: dict[str, JSON] = {LIMIT: limit}
+    if done.left_running:
+        facts["left_running"] = True
+    if done.size != len(done.output) or text.encode() != done.output:
+        facts |= {"size": done.size, "digest": done.digest or bytes_digest(done.output)}
+    return msgspec.structs.replace(
+        call,
+        result=text,
+        exit_code=done.exit_code,
+        error=done.error,
+        timed_out=done.timed_out,
+        latency=done.latency,
+        extra=facts,
+    )
+
+
+def _error(call: ToolCall, why: str) -> ToolCall:
+    return msgspec.structs.replace(call, result=None, has_result=False, error=why)
+
+
+def _finish(episode: Episode, call: ToolCall) -> dict[str, JSON]:
+    if episode.stopped():
+        episode.add(call)
+        raise Ended(Outcome.INTERRUPTED, "stopped on request")
+    episode.hold(call)
+    return {
+        "type": "result",
+        "output": call.result if isinstance(call.result, str) else "",
+        "exit_code": call.exit_code,
+        "timed_out": call.timed_out,
+        "error": call.error,
+    }
+
+
+def _emitted(episode: Episode, name: str, arguments: JSON, call_id: str) -> int | None:
+    """Return the position of a call among those of the answer that asked for it, where it can be told."""
+    for event in reversed([*episode.writer.builder.events, *([episode.held] if episode.held else [])]):
+        if isinstance(event, ModelCall):
+            for position, asked in enumerate(event.tool_calls):
+                if (asked.id and asked.id == call_id) or (asked.name, asked.arguments) == (name, arguments):
+                    return position
+            return None
+    return None
