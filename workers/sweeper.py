@@ -15,6 +15,7 @@ django.setup()
 from django.db import DatabaseError, close_old_connections, connection  # noqa: E402
 
 from harnesslab.actions.jobs import sweep  # noqa: E402
+from harnesslab.actions.orders import interrupt_abandoned  # noqa: E402
 from harnesslab.actions.uploads import discard_abandoned  # noqa: E402
 
 EVERY_S = 2.0
@@ -37,6 +38,7 @@ def tick() -> None:
     try:
         expired = sweep()
         discard_abandoned()
+        interrupt_abandoned()
     except DatabaseError as error:
         log.warning("could not sweep: %s", error)
         connection.close()

@@ -31,6 +31,7 @@ def enqueue(
     user: User | None = None,
     total: int | None = None,
     queue_name: str = "cpu",
+    group: str = "",
 ) -> Job:
     """Queue a job and ring the bell on commit; the same idempotency key gives the job that is already there."""
     if idempotency_key:
@@ -42,6 +43,7 @@ def enqueue(
             job = Job.objects.create(
                 kind=kind,
                 queue=queue_name,
+                group=group,
                 payload=payload,
                 idempotency_key=idempotency_key or None,
                 created_by=user,

@@ -34,7 +34,7 @@ from harnesslab.store.writing import insert
 class Placement:
     """What a rollout of a worker belongs to, and what it takes to run it again."""
 
-    recipe: Mapping[str, JSON] | None = None
+    recipe: JSON = None
     rerun: int | None = None
     attempt: int = 0
     job: int | None = None
@@ -108,6 +108,11 @@ class Recorder:
             self._named = needed
             self._sealed += 1
             self._tally.add(event)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the trace is closed."""
+        return bool(self.builder.events) and isinstance(self.builder.events[-1], RolloutEnded)
 
     @transaction.atomic
     def finish(self, ending: Ending) -> Rollout:

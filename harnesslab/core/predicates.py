@@ -82,7 +82,7 @@ class Predicate(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
         reached = False
         for event in trace.events:
             if first <= event.step < first + self.steps and isinstance(event, ModelCall | ToolCall):
-                reached = reached or isinstance(event, ModelCall) and event.error is None
+                reached = reached or (isinstance(event, ModelCall) and event.error is None)
                 if self._meets(event):
                     return True
         return False if reached else None

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from django.db.models import Count, Q
-from django.utils import timezone
-
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import NotFound
 from harnesslab.queries.read_model import ReadModel
@@ -15,7 +12,7 @@ from harnesslab.store.text import as_object, thawed
 
 
 class EngineRow(ReadModel):
-    """One registered engine, with how many requests it answers and how many wait."""
+    """One registered engine."""
 
     id: int
     name: str
@@ -31,8 +28,6 @@ class EngineRow(ReadModel):
     seed_honoured: bool | None
     probe: dict[str, object]
     facts: dict[str, object]
-    running: int
-    waiting: int
 
 
 def get_engine(engine_id: int) -> Engine:
@@ -53,24 +48,15 @@ def engine_named(name: str) -> Engine:
 
 def engines() -> list[EngineRow]:
     """Return the registered engines by name."""
-    now = timezone.now()
-    held = Q(tickets__until__gte=now)
-    rows = Engine.objects.filter(retired=False).annotate(
-        running=Count("tickets", filter=held & Q(tickets__granted=True)),
-        waiting=Count("tickets", filter=held & Q(tickets__granted=False)),
-    )
-    return [_row(engine, engine.running, engine.waiting) for engine in rows.order_by("name")]
+    return [_row(engine) for engine in Engine.objects.filter(retired=False).order_by("name")]
 
 
 def engine_row(engine_id: int) -> EngineRow:
     """Return one engine; raises `NotFound`."""
-    engine = get_engine(engine_id)
-    now = timezone.now()
-    held = engine.tickets.filter(until__gte=now)
-    return _row(engine, held.filter(granted=True).count(), held.filter(granted=False).count())
+    return _row(get_engine(engine_id))
 
 
-def _row(engine: Engine, running: int, waiting: int) -> EngineRow:
+def _row(engine: Engine) -> EngineRow:
     facts: dict[str, JSON] = as_object(thawed(engine.facts))
     return EngineRow(
         id=engine.pk,
@@ -87,6 +73,4 @@ def _row(engine: Engine, running: int, waiting: int) -> EngineRow:
         seed_honoured=engine.seed_honoured,
         probe=engine.probe,
         facts=dict(facts),
-        running=running,
-        waiting=waiting,
     )

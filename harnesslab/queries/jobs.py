@@ -15,6 +15,7 @@ class JobRow(ReadModel):
 
     id: int
     kind: str
+    group: str
     state: str
     message: str
     done: int
@@ -46,10 +47,16 @@ def recent_jobs(limit: int = 100) -> list[JobRow]:
     return [_row(job) for job in Job.objects.order_by("-id")[:limit]]
 
 
+def jobs_by_attempt(group: str) -> dict[int, JobRow]:
+    """Return the jobs of a group by the attempt that each makes."""
+    return {int(job.payload.get("attempt", 0)): _row(job) for job in Job.objects.filter(group=group).order_by("id")}
+
+
 def _row(job: Job) -> JobRow:
     return JobRow(
         id=job.pk,
         kind=job.kind,
+        group=job.group,
         state=job.state,
         message=job.message,
         done=job.done,

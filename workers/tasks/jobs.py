@@ -8,18 +8,21 @@ from typing import Any
 
 from celery.signals import worker_shutting_down
 
-from harnesslab.actions import jobs, uploads
+from harnesslab.actions import jobs, reruns, uploads
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.queue import TASK, app
+from workers.tasks.attempts import Attempt
 from workers.tasks.leases import HeldLease
+from workers.tasks.rollouts import run_rollout
 
 log = logging.getLogger(__name__)
 
-Progress = Callable[[int, str], bool]
-"""Told how much is done and a sentence; False means: stop now."""
-Work = Callable[[dict[str, Any], Progress], dict[str, Any]]
+Work = Callable[[Attempt], dict[str, Any]]
 
-KINDS: Mapping[str, Work] = {"import": uploads.run_import}
+KINDS: Mapping[str, Work] = {
+    "import": lambda attempt: uploads.run_import(dict(attempt.payload), attempt.progress),
+    reruns.KIND: run_rollout,
+}
 """What each kind of job does."""
 CLEANUPS: Mapping[str, Callable[[dict[str, Any]], None]] = {"import": uploads.discard_upload}
 """What is removed once a job of a kind has ended for good."""
@@ -49,7 +52,7 @@ def _attempt(kind: str, payload: dict[str, Any], lease: HeldLease) -> None:
         jobs.fail(lease.job_id, lease.token, f"this version has no job of kind {kind!r}; it knows {_known()}")
         return
     try:
-        result = work(payload, lease.progress)
+        result = work(Attempt(lease.job_id, payload, lease.progress, lease.stopped))
     except HarnessLabError as error:
         log.info("job %s failed: %s", lease.job_id, error.sentence)
         jobs.fail(lease.job_id, lease.token, error.sentence)

@@ -44,7 +44,16 @@ class HeldLease:
             self._written = now
             if not jobs.heartbeat(self.job_id, self.token, done, message):
                 self._refused.set()
-        return not self.refused and not self._shutting_down()
+        return not self.stopped()
+
+    def stopped(self) -> bool:
+        """Say whether the work must stop; asks the row at most twice a second."""
+        now = time.monotonic()
+        if now - self._written >= PROGRESS_S:
+            self._written = now
+            if not jobs.heartbeat(self.job_id, self.token):
+                self._refused.set()
+        return self.refused or self._shutting_down()
 
     def __enter__(self) -> HeldLease:
         self._thread.start()

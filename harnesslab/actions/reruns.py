@@ -1,0 +1,191 @@
+"""Asking for reruns, and concluding what an attempt showed."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from harnesslab.accounts.models import User
+from harnesslab.actions import jobs
+from harnesslab.actions.comparisons import prepare
+from harnesslab.core.contract import Contract, Level
+from harnesslab.core.errors import Conflict, InvalidValue, NotComparable
+from harnesslab.core.events import ToolCall
+from harnesslab.core.predicates import Predicate
+from harnesslab.core.recipe import DRAWN, SAME
+from harnesslab.core.record import flows_on
+from harnesslab.core.rerun import Mode, Plan, controls, unsafe_fork
+from harnesslab.core.trace import Trace
+from harnesslab.queries.engines import engine_named
+from harnesslab.queries.reruns import get_rerun, recipe_of, refusal, same_as, strictest
+from harnesslab.queries.rollouts import get_rollout
+from harnesslab.queries.tapes import StoredTape
+from harnesslab.store.models import AuditEntry, Job, RegressionCase, Rerun, Rollout
+from harnesslab.store.models.jobs import ENDED
+from harnesslab.store.text import storable
+from workers.driver.checkout import resolve
+
+QUEUE = "gpu"
+KIND = "rollout"
+ALTERED = " (altered by the self-test)"
+
+
+def request(
+    rollout_id: int, plan: Plan, *, user: User | None, key: str = "", regression: RegressionCase | None = None
+) -> Rerun:
+    """Ask for a rerun: one job an attempt. The same key gives the rerun that is already there.
+
+    Raises `InvalidValue` or `Conflict` with why the plan can't be run.
+    """
+    if key and (known := Rerun.objects.filter(key=key).first()) is not None:
+        return known
+    plan = _resolved(rollout_id, plan)
+    level = strictest(get_rollout(rollout_id))
+    try:
+        with transaction.atomic():
+            rerun = Rerun.objects.create(
+                parent_id=rollout_id,
+                plan=msgspec.to_builtins(plan),
+                level=level,
+                key=key or None,
+                created_by=user,
+                regression=regression,
+            )
+            if user is not None:
+                AuditEntry.objects.create(user=user, action="rerun", subject=f"rollout {rollout_id}", detail=rerun.plan)
+            for attempt in range(plan.attempts):
+                _enqueue(rerun, plan, attempt, user)
+    except IntegrityError:
+        return Rerun.objects.get(key=key)
+    return rerun
+
+
+def _resolved(rollout_id: int, plan: Plan) -> Plan:
+    """Check a plan against its recording and name its harness revision by commit."""
+    rollout = get_rollout(rollout_id)
+    recipe = recipe_of(rollout)
+    trace = StoredTape(rollout).trace()
+    shown = controls(trace, recipe.tools, kind=recipe.harness.kind.value)
+    unsafe = unsafe_fork(trace, plan.from_step) if plan.from_step else None
+    why = refusal(rollout, recipe, plan.checked(), shown, unsafe)
+    if why:
+        raise Conflict(why, where=f"rollout {rollout_id}")
+    engine_named(plan.engine or recipe.engine)
+    if plan.self_test and flows_on(trace) is None:
+        raise Conflict("no result of a tool flows on into a later request, so that nothing can be altered")
+    if not plan.revision or not recipe.harness.repository:
+        return plan
+    commit = resolve(recipe.harness.repository, plan.revision, harness_cache())
+    return msgspec.structs.replace(plan, revision="" if commit == recipe.harness.revision else commit)
+
+
+def _enqueue(rerun: Rerun, plan: Plan, attempt: int, user: User | None) -> None:
+    root_seed = "" if plan.seed == SAME else str(secrets.randbits(63)) if plan.seed == DRAWN else plan.seed
+    jobs.enqueue(
+        KIND,
+        {"rerun": rerun.pk, "attempt": attempt, "root_seed": root_seed},
+        idempotency_key=f"rerun {rerun.pk} attempt {attempt}",
+        user=user,
+        queue_name=QUEUE,
+        group=f"rerun {rerun.pk}",
+    )
+
+
+def harness_cache() -> Path:
+    """Return the folder where harness revisions are kept."""
+    home: Path = settings.CONFIG.home
+    return home / "harnesses"
+
+
+def cancel(rerun_id: int) -> int:
+    """Ask every attempt that has not ended to stop; returns how many were asked."""
+    asked = 0
+    for job in Job.objects.filter(group=f"rerun {get_rerun(rerun_id).pk}").exclude(state__in=ENDED):
+        try:
+            jobs.cancel(job.pk)
+        except Conflict:
+            continue  # it ended meanwhile
+        asked += 1
+    return asked
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What an attempt showed, as its rollout's facts keep it."""
+
+    same: bool | None
+    bad: bool | None
+
+
+def conclude(rollout: Rollout, *, diverged: bool) -> Conclusion:
+    """Say whether an attempt went as its parent, and whether it met its regression case's predicate."""
+    if rollout.rerun_id is None:
+        return Conclusion(None, None)
+    rerun = get_rerun(rollout.rerun_id)
+    contract = Contract(Level(rerun.level))
+    for each in (rerun.parent_id, rollout.pk):
+        prepare(each, contract)
+    bad = None
+    if rerun.regression is not None and not diverged:
+        trace = StoredTape(rollout).trace()
+        bad = Predicate.from_json(rerun.regression.predicate).met(trace, rerun.regression.from_step)
+    return Conclusion(same_as(rerun.parent, rollout, contract, diverged=diverged), bad)
+
+
+def altered(trace: Trace) -> Trace:
+    """Return a copy with one tool result changed that is known to flow on: served, it must make a rerun diverge."""
+    place = flows_on(trace)
+    if place is None:
+        raise NotComparable("no result of a tool flows on")
+    call = trace.events[place]
+    if not isinstance(call, ToolCall):
+        raise NotComparable("no result of a tool flows on")
+    changed = msgspec.structs.replace(call, result=f"{call.result}{ALTERED}", seen=None)
+    return Trace((*trace.events[:place], changed, *trace.events[place + 1 :]), trace.payloads, trace.digests)
+
+
+@transaction.atomic
+def make_regression(
+    rollout_id: int, name: str, from_step: int, predicate: Predicate, user: User | None
+) -> RegressionCase:
+    """Freeze a rollout's steps before one, with a predicate on what must not be decided there again.
+
+    Raises `InvalidValue` for a predicate that the recording itself doesn't meet, `Conflict` for a taken name.
+    """
+    rollout = get_rollout(rollout_id)
+    recipe_of(rollout)
+    trace = StoredTape(rollout).trace()
+    unsafe = unsafe_fork(trace, from_step)
+    if unsafe is not None:
+        raise Conflict(f"step {from_step + 1} can't be reached again: {unsafe.why}", hint=f"step {unsafe.nearest + 1}")
+    met = predicate.checked().met(trace, from_step)
+    if not met:
+        said = "has no such step" if met is None else f"does not meet it: nowhere it {predicate.sentence}"
+        raise InvalidValue(f"the recording {said}", where="predicate")
+    shown = storable(name.strip(), 200)
+    if not shown:
+        raise InvalidValue("a regression case needs a name", where="name")
+    if RegressionCase.objects.filter(project=rollout.project, name=shown).exists():
+        raise Conflict(f"the project has a regression case {shown!r}", hint="choose another name")
+    return RegressionCase.objects.create(
+        project=rollout.project,
+        name=shown,
+        parent=rollout,
+        from_step=from_step,
+        predicate=predicate.to_json(),
+        created_by=user,
+    )
+
+
+def measure_regression(
+    case: RegressionCase, *, revision: str, attempts: int, seed: str, user: User | None, key: str = "", engine: str = ""
+) -> Rerun:
+    """Run a regression case live from its step, under a revision of the harness."""
+    from_step = case.from_step or None
+    plan = Plan(mode=Mode.LIVE, from_step=from_step, attempts=attempts, seed=seed, revision=revision, engine=engine)
+    return request(case.parent_id, plan, user=user, key=key, regression=case)

@@ -1,0 +1,196 @@
+"""Holds the requests to an engine at or below its ceiling, over all workers, first come first served.
+
+A request takes a ticket, waits until it is granted, renews it while it is answered, and gives it back. A ticket
+that is not renewed runs out, so that a killed worker holds none for long. With Redis the tickets are there, else in
+the database.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import cache
+from typing import Protocol
+
+import redis
+from django.conf import settings
+from django.db import connection, transaction
+from django.utils import timezone
+
+from harnesslab.core.errors import TryLater
+from harnesslab.store.models import Engine, EngineTicket
+
+TTL_S = 20.0
+POLL_S = 0.05
+SLOWEST_POLL_S = 0.5
+
+
+class Slots(Protocol):
+    """Where tickets are kept."""
+
+    def ask(self, engine_id: int, ceiling: int, holder: str) -> bool:
+        """Take a ticket, or renew it; True once it is granted."""
+
+    def give_back(self, engine_id: int, holder: str) -> None:
+        """Give a ticket back."""
+
+    def counts(self, engine_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
+        """Return (requests being answered, requests waiting) by engine."""
+
+
+class DatabaseSlots:
+    """Tickets as rows; the engine's row is the lock."""
+
+    def ask(self, engine_id: int, ceiling: int, holder: str) -> bool:
+        """Take a ticket, or renew it; True once it is granted."""
+        now = timezone.now()
+        until = now + timedelta(seconds=TTL_S)
+        with transaction.atomic():
+            Engine.objects.select_for_update().filter(pk=engine_id).values_list("pk").first()
+            tickets = EngineTicket.objects.filter(engine_id=engine_id)
+            tickets.filter(until__lt=now).exclude(holder=holder).delete()
+            ticket, _ = EngineTicket.objects.update_or_create(
+                holder=holder, defaults={"engine_id": engine_id, "until": until}
+            )
+            if ticket.granted:
+                return True
+            free = ceiling - tickets.filter(granted=True).count()
+            ahead = tickets.filter(granted=False, pk__lt=ticket.pk).count()
+            if ahead < free:
+                EngineTicket.objects.filter(pk=ticket.pk).update(granted=True)
+            return ahead < free
+
+    def give_back(self, engine_id: int, holder: str) -> None:
+        """Give a ticket back."""
+        EngineTicket.objects.filter(holder=holder, engine_id=engine_id).delete()
+
+    def counts(self, engine_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
+        """Return (requests being answered, requests waiting) by engine."""
+        found = dict.fromkeys(engine_ids, (0, 0))
+        held = EngineTicket.objects.filter(engine_id__in=engine_ids, until__gte=timezone.now())
+        for engine_id, granted in held.values_list("engine_id", "granted"):
+            running, waiting = found[engine_id]
+            found[engine_id] = (running + granted, waiting + (not granted))
+        return found
+
+
+_PURGE = """
+local now = redis.call('TIME'); local ms = now[1] * 1000 + math.floor(now[2] / 1000)
+local holders, order, granted = KEYS[1], KEYS[2], KEYS[3]
+for _, gone in ipairs(redis.call('ZRANGEBYSCORE', holders, '-inf', '(' .. ms)) do
+  if gone ~= ARGV[1] then
+    redis.call('ZREM', holders, gone); redis.call('ZREM', order, gone); redis.call('SREM', granted, gone)
+  end
+end
+"""
+_ASK = (
+    _PURGE
+    + """
+redis.call('ZADD', holders, ms + ARGV[3], ARGV[1])
+if redis.call('SISMEMBER', granted, ARGV[1]) == 1 then return 1 end
+if not redis.call('ZSCORE', order, ARGV[1]) then
+  redis.call('ZADD', order, redis.call('INCR', KEYS[4]), ARGV[1])
+end
+if redis.call('ZRANK', order, ARGV[1]) < ARGV[2] - redis.call('SCARD', granted) then
+  redis.call('ZREM', order, ARGV[1]); redis.call('SADD', granted, ARGV[1])
+  return 1
+end
+return 0
+"""
+)
+_COUNT = _PURGE + "return {redis.call('SCARD', granted), redis.call('ZCARD', order)}"
+
+
+class RedisSlots:
+    """Tickets in Redis: when each runs out, the order of those that wait, and those granted."""
+
+    def __init__(self, url: str) -> None:
+        self._redis = redis.Redis.from_url(url, socket_timeout=10)
+        self._ask = self._redis.register_script(_ASK)
+        self._count = self._redis.register_script(_COUNT)
+
+    def ask(self, engine_id: int, ceiling: int, holder: str) -> bool:
+        """Take a ticket, or renew it; True once it is granted."""
+        return bool(self._ask(keys=self._keys(engine_id), args=[holder, ceiling, int(TTL_S * 1000)]))
+
+    def give_back(self, engine_id: int, holder: str) -> None:
+        """Give a ticket back."""
+        holders, order, granted, _ = self._keys(engine_id)
+        with self._redis.pipeline() as pipeline:
+            pipeline.zrem(holders, holder)
+            pipeline.zrem(order, holder)
+            pipeline.srem(granted, holder)
+            pipeline.execute()
+
+    def counts(self, engine_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
+        """Return (requests being answered, requests waiting) by engine."""
+        found = {engine_id: self._count(keys=self._keys(engine_id), args=[""]) for engine_id in engine_ids}
+        return {engine_id: (int(running), int(waiting)) for engine_id, (running, waiting) in found.items()}
+
+    def _keys(self, engine_id: int) -> list[str]:
+        # the database's name keeps labs apart that share one Redis
+        lab = f"harnesslab:{connection.settings_dict['NAME']}:engine:{engine_id}"
+        return [f"{lab}:{part}" for part in ("holders", "order", "granted", "count")]
+
+
+def slots() -> Slots:
+    """Return where this lab keeps its tickets."""
+    url = settings.CONFIG.redis_url
+    return _redis_slots(url) if url else DatabaseSlots()
+
+
+@cache
+def _redis_slots(url: str) -> RedisSlots:
+    return RedisSlots(url)
+
+
+@contextmanager
+def turn(kept: Slots, engine_id: int, ceiling: int, timeout: float, stopped: Callable[[], bool]) -> Iterator[float]:
+    """Wait for a request's turn, hold it, and give it back; yields the seconds waited, raises `TryLater`."""
+    holder = secrets.token_hex(12)
+    began = time.monotonic()
+    try:
+        _wait(kept, engine_id, ceiling, holder, began + timeout, stopped)
+        with _renewed(kept, engine_id, ceiling, holder):
+            yield time.monotonic() - began
+    finally:
+        kept.give_back(engine_id, holder)
+
+
+def _wait(kept: Slots, engine_id: int, ceiling: int, holder: str, deadline: float, stopped: Callable[[], bool]) -> None:
+    pause = POLL_S
+    while not kept.ask(engine_id, ceiling, holder):
+        if stopped():
+            raise TryLater("stopped while waiting for the engine")
+        if time.monotonic() + pause > deadline:
+            raise TryLater(f"the engine was busy with {ceiling} other requests until the time was up")
+        time.sleep(pause)
+        pause = min(SLOWEST_POLL_S, pause * 1.3)
+
+
+@contextmanager
+def _renewed(kept: Slots, engine_id: int, ceiling: int, holder: str) -> Iterator[None]:
+    """Renew a ticket from a thread; one that answers quickly never needs it."""
+    left = threading.Event()
+    timer = threading.Timer(TTL_S / 3, _renew, (kept, engine_id, ceiling, holder, left))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        left.set()
+        timer.cancel()
+        timer.join()
+
+
+def _renew(kept: Slots, engine_id: int, ceiling: int, holder: str, left: threading.Event) -> None:
+    try:
+        while not left.is_set():
+            kept.ask(engine_id, ceiling, holder)
+            left.wait(TTL_S / 3)
+    finally:
+        connection.close()

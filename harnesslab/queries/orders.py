@@ -1,0 +1,81 @@
+"""What a worker needs to run one rollout: a fresh one of a case, or an attempt of a rerun."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from harnesslab.core.canonical import JSON
+from harnesslab.core.errors import InvalidValue
+from harnesslab.core.recipe import Recipe
+from harnesslab.core.rerun import Mode, Plan
+from harnesslab.core.rollout import Origin
+from harnesslab.core.trace import Trace
+from harnesslab.queries.reruns import changed, get_rerun, plan_of, recipe_of
+from harnesslab.queries.tapes import StoredTape
+
+
+@dataclass(frozen=True, slots=True)
+class Belonging:
+    """What a rollout belongs to."""
+
+    project: str
+    panel: str = ""
+    experiment: str = ""
+    trial: int = 0
+    tags: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One rollout to run."""
+
+    recipe: Recipe
+    belonging: Belonging
+    plan: Plan | None = None
+    record: Trace | None = None
+    rerun: int | None = None
+    attempt: int = 0
+
+    @property
+    def origin(self) -> Origin:
+        """Where the rollout's answers come from."""
+        if self.plan is None:
+            return Origin.LIVE
+        if self.plan.mode is Mode.RECORDED:
+            return Origin.RECORDED
+        live = self.plan.mode is Mode.LIVE and self.plan.from_step is None
+        return Origin.LIVE if live else Origin.HYBRID
+
+
+def load(payload: Mapping[str, JSON]) -> Order:
+    """Return the order that a job's payload names; raises `InvalidValue`, `NotFound` or `Conflict`."""
+    match payload:
+        case {"rerun": int(rerun), "attempt": int(attempt), "root_seed": str(root_seed)}:
+            return _of_rerun(rerun, attempt, root_seed)
+        case {"recipe": recipe, "project": str(project), **rest}:
+            tags = rest.get("tags")
+            trial = rest.get("trial")
+            belonging = Belonging(
+                project,
+                str(rest.get("panel") or ""),
+                str(rest.get("experiment") or ""),
+                trial if isinstance(trial, int) else 0,
+                tuple(map(str, tags)) if isinstance(tags, Sequence) else (),
+            )
+            return Order(Recipe.from_json(recipe), belonging)
+    raise InvalidValue("no order of a rollout", where="job")
+
+
+def _of_rerun(rerun_id: int, attempt: int, root_seed: str) -> Order:
+    rerun = get_rerun(rerun_id)
+    parent, plan = rerun.parent, plan_of(rerun)
+    needs_record = plan.mode is not Mode.LIVE or plan.from_step is not None
+    return Order(
+        recipe=changed(recipe_of(parent), plan, root_seed),
+        belonging=Belonging(parent.project.name, parent.case.panel.name, "", parent.trial, tuple(parent.tags)),
+        plan=plan,
+        record=StoredTape(parent).trace() if needs_record else None,
+        rerun=rerun_id,
+        attempt=attempt,
+    )

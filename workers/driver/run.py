@@ -1,0 +1,153 @@
+"""Puts one rollout's parts together: harness revision, sandboxes, engine, manifest, recorder and loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harnesslab.core import scrub
+from harnesslab.core.canonical import JSON
+from harnesslab.core.manifest import Condition, Manifest
+from harnesslab.core.ports import Child, Engine, EngineDown, Place, Sandbox, Sandboxes
+from harnesslab.core.recipe import Recipe
+from harnesslab.core.record import Record
+from harnesslab.core.rerun import Mode, Plan, Switch
+from harnesslab.core.trace import Trace
+from workers.driver.checkout import Checkout, checkout
+from workers.driver.conditions import changed, manifest
+from workers.driver.episode import Episode, Writer
+from workers.driver.loop import Result, run_loop
+
+POLICY_SDK = Path(__file__).resolve().parents[2] / "harnesslab" / "policy.py"
+HARNESS_FOLDER = "/harness"
+SDK_FOLDER = "/sdk"
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a rollout is made with."""
+
+    recipe: Recipe
+    engine: Engine
+    sandboxes: Sandboxes
+    cache: Path
+    """Folder of harness revisions."""
+    plan: Plan | None = None
+    trace: Trace | None = None
+    """The recording that a rerun serves from."""
+    model: str = ""
+    seed_honoured: bool | None = None
+    ceiling: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What is known once a rollout is about to begin."""
+
+    manifest: Manifest
+    commit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How a rollout went, for whoever closes its recorder."""
+
+    result: Result
+    facts: Mapping[str, JSON] = field(default_factory=dict)
+
+
+def run(
+    parts: Parts, begin: Callable[[Begun], Writer], stopped: Callable[[], bool], after_step: Callable[[Episode], None]
+) -> Done:
+    """Run a rollout; `begin` opens its recorder. Raises what makes it impossible to begin."""
+    recipe = parts.recipe
+    code = checkout(recipe.harness.repository, recipe.harness.revision, parts.cache)
+    place = _place(recipe)
+    sandbox = parts.sandboxes.open(place)
+    try:
+        asks = _asks_engine(parts)
+        before = parts.engine.conditions() if asks else {}
+        document = manifest(
+            recipe,
+            parts.plan,
+            code,
+            before,
+            sandbox.conditions(),
+            seed_honoured=parts.seed_honoured,
+            concurrency=parts.ceiling,
+        )
+        episode = _episode(parts, begin(Begun(document, code.commit)), sandbox, stopped)
+        result = run_loop(
+            episode,
+            lambda: _harness(parts.sandboxes, place, code, recipe),
+            document.digest,
+            lambda: after_step(episode),
+        )
+        return Done(result, _facts(parts, episode, result, before if asks else None))
+    finally:
+        sandbox.close()
+
+
+def _asks_engine(parts: Parts) -> bool:
+    plan = parts.plan
+    return plan is None or (
+        plan.mode is not Mode.RECORDED
+        and (plan.switch("model") is not Switch.RECORDED or plan.on_miss.value == Switch.LIVE.value)
+    )
+
+
+def _episode(parts: Parts, writer: Writer, sandbox: Sandbox, stopped: Callable[[], bool]) -> Episode:
+    rules = _rules(parts.plan)
+    return Episode(
+        recipe=parts.recipe,
+        writer=writer,
+        engine=parts.engine,
+        sandbox=sandbox,
+        stopped=stopped,
+        plan=parts.plan,
+        record=Record(parts.trace, rules) if parts.trace is not None else None,
+        rules=rules,
+        seed_honoured=parts.seed_honoured,
+        model=parts.model,
+    )
+
+
+def _rules(plan: Plan | None) -> Sequence[str]:
+    """Return the scrub rules under which requests are served: all of them where live tools speak in between."""
+    return tuple(scrub.BY_KEY) if plan is not None and plan.mode is Mode.HYBRID else ()
+
+
+def _place(recipe: Recipe) -> Place:
+    pins = None if recipe.pins is None else frozenset(recipe.pins)
+    return Place(seed=recipe.seed("environment"), pins=pins)
+
+
+def _harness(sandboxes: Sandboxes, place: Place, code: Checkout, recipe: Recipe) -> Child:
+    """Start the harness in a sandbox of its own, with its code and the SDK and nothing else."""
+    readable = {HARNESS_FOLDER: str(code.folder), f"{SDK_FOLDER}/harnesslab/policy.py": str(POLICY_SDK)}
+    environ = {"PYTHONPATH": f"{HARNESS_FOLDER}:{SDK_FOLDER}", "PYTHONDONTWRITEBYTECODE": "1"}
+    inside = Place(place.limits, readable, {}, environ, place.seed, place.clock, place.pins)
+    return sandboxes.spawn(inside, ["python3", "-m", recipe.harness.entry])
+
+
+def _facts(parts: Parts, episode: Episode, result: Result, before: Mapping[str, Condition] | None) -> dict[str, JSON]:
+    facts: dict[str, JSON] = {"counts": episode.counts.to_json()}
+    facts |= {"why": result.why} if result.why else {}
+    facts |= {"crash_origin": result.origin} if result.origin else {}
+    facts |= {"diverged": True} if result.diverged else {}
+    if episode.missed is not None:
+        facts["went_live_after"] = episode.missed.to_json()
+    if before is not None:
+        facts |= _engine_facts(parts.engine, before)
+    return facts
+
+
+def _engine_facts(engine: Engine, before: Mapping[str, Condition]) -> dict[str, JSON]:
+    """Ask the server for its facts once more: a change during a rollout is recorded and flagged."""
+    try:
+        after = engine.conditions()
+    except EngineDown as error:
+        return {"engine_at_end": error.sentence}
+    found = changed(before, after)
+    return {"engine_changed": found} if found else {}

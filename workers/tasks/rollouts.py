@@ -1,0 +1,182 @@
+"""The job that runs a rollout: a fresh one of a case, or an attempt of a rerun."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from django.conf import settings
+from django.db import DatabaseError
+
+from harnesslab.actions import orders, reruns, slots
+from harnesslab.actions.recorder import Ending, Placement, Recorder
+from harnesslab.core.errors import HarnessLabError
+from harnesslab.core.ports import EngineDown, SandboxRefused
+from harnesslab.core.recipe import Recipe
+from harnesslab.core.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.trace import Trace
+from harnesslab.queries.engines import engine_named
+from harnesslab.queries.orders import Order, load
+from workers.driver.episode import Episode
+from workers.driver.run import Begun, Done, Parts, run
+from workers.engines.catalogue import engine as make_engine
+from workers.sandboxes.available import sandboxes
+from workers.tasks.attempts import Attempt
+from workers.tasks.guarded import GuardedEngine
+
+INFRA_ATTEMPTS = 3
+"""How often a rollout is begun that infrastructure fails; each is kept, and the last one counts."""
+PAUSE_S = 1.0
+log = logging.getLogger(__name__)
+
+
+class RolloutFailed(HarnessLabError):
+    """Infrastructure failed a rollout at every attempt."""
+
+
+def run_rollout(attempt: Attempt) -> dict[str, Any]:
+    """Run the rollout that a job names; a rollout that a lost worker left open is closed first."""
+    orders.interrupt_left_open(attempt.job)
+    order = load(attempt.payload)
+    for number in range(INFRA_ATTEMPTS):
+        made = _Run(order, attempt).go()
+        if attempt.stopped():
+            return {"cancelled": True, "rollout": made.rollout}
+        if made.outcome is not Outcome.INFRA_ERROR:
+            return {"rollout": made.rollout, "outcome": made.outcome.value}
+        if number + 1 < INFRA_ATTEMPTS:
+            time.sleep(PAUSE_S * 2**number)
+    raise RolloutFailed(f"infrastructure failed it {INFRA_ATTEMPTS} times, the last time because {made.why}")
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A rollout that was made."""
+
+    rollout: int | None
+    outcome: Outcome
+    why: str
+
+
+class _Run:
+    """One execution of an order."""
+
+    def __init__(self, order: Order, attempt: Attempt) -> None:
+        self._order, self._attempt = order, attempt
+        self._recorder: Recorder | None = None
+        self._began = time.monotonic()
+
+    def go(self) -> Made:
+        """Run it and close its recorder, whatever happens."""
+        try:
+            done = self._run()
+        except (EngineDown, SandboxRefused) as error:
+            return self._abandon(error.sentence)
+        except BaseException as error:
+            self._abandon(error.sentence if isinstance(error, HarnessLabError) else f"{type(error).__name__}: {error}")
+            raise
+        return self._close(done)
+
+    def _run(self) -> Done:
+        order, stopped = self._order, self._attempt.stopped
+        row = engine_named(order.recipe.engine)
+        client = make_engine(row.kind, row.address, row.model, row.options, settings.CONFIG.home)
+        guarded = GuardedEngine(client, slots.slots(), row.pk, row.ceiling, row.model, stopped)
+        trace = order.record
+        if trace is not None and order.plan is not None and order.plan.self_test:
+            trace = reruns.altered(trace)
+        parts = Parts(
+            recipe=order.recipe,
+            engine=guarded,
+            sandboxes=sandboxes(order.recipe.case.image),
+            cache=reruns.harness_cache(),
+            plan=order.plan,
+            trace=trace,
+            model=row.model,
+            seed_honoured=row.seed_honoured,
+            ceiling=row.ceiling,
+        )
+        try:
+            return run(parts, lambda begun: self._open(begun, row.model), stopped, self._after_step)
+        finally:
+            client.close()
+
+    def _open(self, begun: Begun, model: str) -> Recorder:
+        order = self._order
+        facts = _recording(order, begun, model)
+        placement = Placement(
+            recipe=_with_commit(order.recipe, begun.commit).to_json(),
+            rerun=order.rerun,
+            attempt=order.attempt,
+            job=self._attempt.job,
+            mode=order.plan.mode.value if order.plan is not None else "",
+        )
+        self._recorder = Recorder(facts, placement)
+        self._attempt.progress(0, "the sandbox is open; waiting for the first step")
+        return self._recorder
+
+    def _after_step(self, episode: Episode) -> None:
+        counts, seconds = episode.counts, max(time.monotonic() - self._began, 0.001)
+        rate = f", {counts.output_tokens / seconds:.1f} tokens/s" if counts.output_tokens else ""
+        served = f", {counts.served} answers served" if counts.served else ""
+        self._attempt.progress(
+            max(episode.step, 0) + 1,
+            f"step {max(episode.step, 0) + 1}: {counts.output_tokens:,} tokens{rate}{served}, {seconds:.0f} s",
+        )
+
+    def _close(self, done: Done) -> Made:
+        recorder, result = self._recorder, done.result
+        if recorder is None:
+            return Made(None, Outcome.INFRA_ERROR, result.why)
+        ending = Ending(result.outcome, result.reward, result.state, result.diff, result.why or None, done.facts)
+        rollout = recorder.finish(ending)
+        orders.conclude(rollout.pk, diverged=result.diverged)
+        return Made(rollout.pk, result.outcome, result.why)
+
+    def _abandon(self, why: str) -> Made:
+        """Close what was begun when something ends it from outside, so that no rollout stays open."""
+        recorder = self._recorder
+        if recorder is None:
+            return Made(None, Outcome.INFRA_ERROR, why)
+        try:
+            if not recorder.finished:
+                recorder.finish(Ending(Outcome.INFRA_ERROR, error=why, facts={"why": why}))
+        except DatabaseError as error:  # the sweeper closes it once the database is back
+            log.warning("rollout %s stays open: %s", recorder.rollout.pk, error)
+        return Made(recorder.rollout.pk, Outcome.INFRA_ERROR, why)
+
+
+def _with_commit(recipe: Recipe, commit: str) -> Recipe:
+    harness = msgspec.structs.replace(recipe.harness, revision=commit)
+    return msgspec.structs.replace(recipe, harness=harness)
+
+
+def _recording(order: Order, begun: Begun, model: str) -> Recording:
+    """Return what is known of a rollout at its beginning."""
+    recipe, belonging = order.recipe, order.belonging
+    budgets = recipe.case.budgets
+    return Recording(
+        manifest=begun.manifest,
+        trace=Trace((), (), ()),
+        outcome=Outcome.RUNNING,
+        case=recipe.case.name,
+        source=Source("worker", begun.manifest.digest, "worker"),
+        project=belonging.project,
+        panel=belonging.panel,
+        experiment=belonging.experiment,
+        harness=recipe.harness.name,
+        revision=begun.commit,
+        model=model,
+        engine=recipe.engine,
+        trial=belonging.trial,
+        trial_stated=True,
+        tags=belonging.tags,
+        origin=order.origin,
+        grade=Grade.LIVE,
+        started_at=datetime.now(UTC),
+        budgets={"steps": budgets.steps, "wall": budgets.wall, "context": budgets.context, "output": budgets.output},
+    )
