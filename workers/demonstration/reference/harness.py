@@ -1,8 +1,12 @@
 """A small harness with two actions: run a shell command, or submit. It repairs, trims, clips and reminds."""
 
-import json
+from __future__ import annotations
 
-from harnesslab.policy import Stopped, connect
+import contextlib
+import json
+from typing import Any
+
+from harnesslab.policy import Episode, Stopped, connect
 
 SYSTEM = """You solve a task in a folder with a Linux shell.
 Answer with one JSON object and nothing else: {"command": "<one shell command>"}
@@ -29,27 +33,35 @@ CHARACTERS_A_TOKEN = 3
 LATE = 2  # steps that are left when the reminder comes
 
 
-def main():
+def main() -> None:
+    """Play one episode."""
     episode = connect()
-    try:
+    with contextlib.suppress(Stopped):
         Harness(episode).solve()
-    except Stopped:
-        pass
 
 
 class Harness:
-    def __init__(self, episode):
+    """One episode: the transcript, and what to do next."""
+
+    def __init__(self, episode: Episode) -> None:
         self.episode = episode
-        self.messages = [{"role": "system", "content": SYSTEM}]
+        self.messages: list[dict[str, str]] = [{"role": "system", "content": SYSTEM}]
         for task, commands in EXAMPLES:
             self.messages.append({"role": "user", "content": task})
             for place, command in enumerate(commands):
                 self.messages.append({"role": "assistant", "content": json.dumps({"command": command})})
                 if place + 1 < len(commands):
                     self.messages.append({"role": "user", "content": "exit 0"})
-        self.messages.append({"role": "user", "content": episode.start["instruction"]})
+        self.messages.append({"role": "user", "content": self.task()})
 
-    def solve(self):
+    def task(self) -> str:
+        """Return the instruction, with what the user answers where the case has one."""
+        instruction: str = self.episode.start["instruction"]
+        wish = self.episode.user(f"{instruction} Is there anything else I should know?")
+        return f"{instruction}\n{wish}" if wish else instruction
+
+    def solve(self) -> None:
+        """Decide, run and observe until the model submits or the steps are used up."""
         for step in range(self.episode.start["budgets"]["steps"]):
             command = self.decide()
             if command is None:
@@ -60,13 +72,13 @@ class Harness:
             self.remind(self.episode.start["budgets"]["steps"] - step - 1)
         return self.episode.end("gave_up")
 
-    def decide(self):
+    def decide(self) -> str | None:
         """Ask for a command; an answer that is none is rejected, and the model is told why."""
         for _ in range(REPAIRS + 1):
             self.trim()
             answer = self.episode.model(self.messages, response_format=ACTION)
             if answer["error"]:
-                self.episode.action("give up", mechanism=None, detail=answer["error"])
+                self.episode.action("give up", detail=answer["error"])
                 return None
             text = answer["text"] or ""
             self.messages.append({"role": "assistant", "content": text})
@@ -75,10 +87,11 @@ class Harness:
                 return command
             self.episode.reject(wrong)
             self.episode.action("repair", mechanism="parse-and-repair", detail=wrong)
-            self.messages.append({"role": "user", "content": f"That was no action: {wrong}. Answer with the JSON object."})
+            said = f"That was no action: {wrong}. Answer with the JSON object."
+            self.messages.append({"role": "user", "content": said})
         return None
 
-    def observe(self, result):
+    def observe(self, result: dict[str, Any]) -> None:
         """Show the model what a command gave, clipped in the middle."""
         output = result["output"]
         if len(output) > SHOWN:
@@ -89,13 +102,14 @@ class Harness:
         status = "timed out" if result["timed_out"] else f"exit {result['exit_code']}"
         self.messages.append({"role": "user", "content": f"{status}\n{output}".strip()})
 
-    def remind(self, left):
+    def remind(self, left: int) -> None:
+        """Say once that the steps run out."""
         if left == LATE:
             text = f"{left} steps are left. Submit when the task is done."
             self.episode.action("reminder", mechanism="step-reminder", detail=text)
             self.messages[-1] = {"role": "user", "content": f"{self.messages[-1]['content']}\n{text}"}
 
-    def trim(self):
+    def trim(self) -> None:
         """Leave out old results once the transcript is longer than the context allows."""
         budget = self.episode.start["budgets"]
         limit = CHARACTERS_A_TOKEN * (budget["context"] - budget["output"])
@@ -110,7 +124,7 @@ class Harness:
             self.episode.action("trim", mechanism="trim-context", detail=left_out)
 
 
-def parsed(text):
+def parsed(text: str) -> tuple[str, str]:
     """Return (command, what is wrong); one of them is empty."""
     try:
         action = json.loads(text)

@@ -1,0 +1,62 @@
+"""The git repository of the reference harness, made in the lab's home with the same commits everywhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+REFERENCE = Path(__file__).resolve().parent / "reference"
+BASELINE, PLAIN = "r1", "r2"
+"""Tags: the reference harness, and the same with a changed prompt: no worked examples."""
+_BLOCK = re.MULTILINE | re.DOTALL
+_IDENTITY = {
+    "GIT_AUTHOR_NAME": "HarnessLab",
+    "GIT_AUTHOR_EMAIL": "demonstration@harnesslab.invalid",
+    "GIT_COMMITTER_NAME": "HarnessLab",
+    "GIT_COMMITTER_EMAIL": "demonstration@harnesslab.invalid",
+    "GIT_AUTHOR_DATE": "2026-01-01T00:00:00Z",
+    "GIT_COMMITTER_DATE": "2026-01-01T00:00:00Z",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_SYSTEM": os.devnull,
+}
+
+
+def ensure_repository(home: Path) -> Path:
+    """Return the repository, made where it isn't there yet."""
+    place = home / "harnesses" / "reference"
+    if (place / ".git").is_dir():
+        return place
+    place.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(dir=place.parent))
+    _git(made, "init", "--quiet", "--initial-branch=main")
+    code = (REFERENCE / "harness.py").read_text()
+    _commit(made, code, "Reference harness: run or submit", BASELINE)
+    _commit(made, _without_examples(code), "Prompt without worked examples", PLAIN)
+    _git(made, "checkout", "--quiet", "-B", "main", BASELINE)
+    try:
+        made.rename(place)
+    except OSError:  # another process was quicker
+        shutil.rmtree(made, ignore_errors=True)
+    return place
+
+
+def _without_examples(code: str) -> str:
+    return re.sub(
+        r"^EXAMPLES = \(\n.*?^\)\n", "EXAMPLES: tuple[tuple[str, tuple[str, ...]], ...] = ()\n", code, flags=_BLOCK
+    )
+
+
+def _commit(place: Path, code: str, message: str, tag: str) -> None:
+    (place / "harness.py").write_text(code)
+    _git(place, "add", "harness.py")
+    _git(place, "commit", "--quiet", "--message", message)
+    _git(place, "tag", tag)
+
+
+def _git(place: Path, *arguments: str) -> None:
+    environ = {**os.environ, **_IDENTITY}
+    subprocess.run(["git", *arguments], cwd=place, env=environ, check=True, capture_output=True)  # noqa: S603, S607
