@@ -174,6 +174,8 @@ class Limits:
     """Bytes of the work folder and of /tmp together."""
     file: int = 128 * 1024 * 1024
     """Bytes of one file."""
+    files: int = 200_000
+    """Files and folders, since an empty one takes memory and no disk."""
     processes: int = 128
     cpu: int = 600
     """Seconds of processor time of one process."""

@@ -1,0 +1,135 @@
+"""One running bubblewrap process and the channel to the server inside."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harnesslab.core.ports import Place, SandboxRefused
+from workers.sandboxes import layout, spawner, watcher
+from workers.sandboxes.inside import frames
+from workers.sandboxes.pins import Held
+from workers.sandboxes.users import User
+
+OPENING_SECONDS = 30.0
+CLOSING_SECONDS = 10.0
+ANSWER_BYTES = 64 * 1024
+_COMPLAINT_BYTES = 8192
+
+
+class Box:
+    """A sandbox without words for what is done in it; `open` raises `SandboxRefused`."""
+
+    def __init__(self, place: Place, held: Held) -> None:
+        self._lock = threading.Lock()
+        self._closed = False
+        self._user = User() if os.geteuid() == 0 else None
+        try:
+            setup = self._start(place, held)
+        except BaseException:
+            if self._user is not None:
+                self._user.give_back()
+            raise
+        try:
+            self._greet(setup)
+            self._own_memory = watcher.resident(self._process.pid, 0)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, place: Place, held: Held) -> Mapping[str, object]:
+        self.channel, theirs = socket.socketpair()
+        reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._complaints, self._heard = reading, b""
+        fds: Sequence[int] = ()
+        try:
+            number = self._user.id if self._user else None
+            made = layout.launch(place, held, user=number)
+            fds = made.fds
+            self._process: subprocess.Popen[bytes] = spawner.start(
+                layout.bubblewrap(), made.arguments, made.command, [*fds, theirs.fileno()], writing
+            )
+            return made.setup
+        except BaseException as error:
+            self.channel.close()
+            os.close(reading)
+            if isinstance(error, OSError):
+                raise SandboxRefused(f"bubblewrap can't be started: {error.strerror}.") from error
+            raise
+        finally:
+            frames.close([*fds, writing])
+            theirs.close()
+
+    def _greet(self, setup: Mapping[str, object]) -> None:
+        self.channel.settimeout(OPENING_SECONDS)
+        with contextlib.suppress(OSError):  # it ended already, as the answer shows
+            frames.send(self.channel, setup)
+        if self.answer() != {"ready": True}:
+            raise SandboxRefused(f"No sandbox can be made here: {self.last_words() or 'bubblewrap ended'}")
+
+    @property
+    def pid(self) -> int:
+        """The bubblewrap process, seen from the machine."""
+        return self._process.pid
+
+    @property
+    def user(self) -> int | None:
+        """The user id of commands on the machine, where it isn't the worker's."""
+        return self._user.id if self._user else None
+
+    def memory(self, limit: int) -> int:
+        """Return the bytes of memory held inside, without the sandbox's own."""
+        return watcher.resident(self.pid, limit + self._own_memory) - self._own_memory
+
+    def ask(self, request: Mapping[str, object], fds: Sequence[int] = ()) -> str:
+        """Send a request and return the id that its answer bears; raises `SandboxRefused` where it is lost."""
+        name = secrets.token_hex(8)
+        try:
+            frames.send(self.channel, {**request, "id": name}, fds)
+        except OSError:
+            raise SandboxRefused(self.epitaph()) from None
+        return name
+
+    def answer(self) -> dict[str, Any] | None:
+        """Return the next message, or None where the sandbox is lost."""
+        try:
+            got = frames.receive(self.channel, ANSWER_BYTES)
+        except (OSError, frames.BrokenFrame):
+            return None
+        if got is None:
+            return None
+        frames.close(got[1])
+        return got[0]
+
+    def epitaph(self) -> str:
+        """Say in one sentence that it is lost, with its last words."""
+        words = self.last_words()
+        return f"The sandbox was lost: {words}" if words else "The sandbox was lost: it was ended from outside."
+
+    def last_words(self) -> str:
+        """Return the last line that bubblewrap or the server inside complained with."""
+        with contextlib.suppress(OSError):  # nothing to read yet, or closed
+            self._heard = (self._heard + os.read(self._complaints, 65536))[-_COMPLAINT_BYTES:]
+        lines = self._heard.decode(errors="replace").strip().splitlines()
+        return lines[-1].strip()[:500] if lines else ""
+
+    def close(self) -> None:
+        """End everything inside; may be called twice."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        self.last_words()
+        self._process.kill()  # with it goes init, with init all that is in its namespace
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(CLOSING_SECONDS)
+        self.channel.close()
+        os.close(self._complaints)
+        if self._user is not None:
+            self._user.give_back()
