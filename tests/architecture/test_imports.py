@@ -33,7 +33,7 @@ def test_no_module_has_a_name_that_says_nothing(banned: str) -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("name", ["base", "test"])
+@pytest.mark.parametrize("name", ["base", "embedded", "test"])
 def test_every_requirement_is_hashed_and_names_no_index(name: str) -> None:
     text = (ROOT / "requirements" / f"{name}.txt").read_text()
     assert "://" not in text
