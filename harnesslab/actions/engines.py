@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Mapping
 
@@ -9,17 +10,26 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from harnesslab.accounts.models import User
+from harnesslab.actions import jobs
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import Conflict, InvalidValue
 from harnesslab.core.manifest import Condition, Known
 from harnesslab.core.ports import Health
 from harnesslab.queries.engines import get_engine
-from harnesslab.store.models import AuditEntry, Engine
+from harnesslab.store.models import AuditEntry, Engine, Job, JobState
 from harnesslab.store.text import frozen, storable
+from workers.engines.configuration import BUNDLED
 
 KINDS = ("embedded", "sglang", "openai")
 MOST_REQUESTS = 4096
-_NAME = re.compile(r"[\w][\w .()+-]{0,98}")
+PROBE = "probe"
+EMBEDDED_NAME = "SmolLM2"
+EMBEDDED: tuple[tuple[str, dict[str, JSON]], ...] = (
+    (EMBEDDED_NAME, {"flash_attention": True}),
+    (f"{EMBEDDED_NAME}, flash attention off", {"flash_attention": False}),
+)
+"""The engines that come with HarnessLab: one model under two attention kernels, which answer differently."""
+_NAME = re.compile(r"\w[\w .,()+:-]{0,98}")
 
 
 @transaction.atomic
@@ -35,7 +45,7 @@ def register(
 ) -> Engine:
     """Register an engine; raises `InvalidValue` for what can't be one, `Conflict` where the name is taken."""
     if not _NAME.fullmatch(name):
-        raise InvalidValue(f"not a name: {name!r}", where="name", hint="letters, digits, spaces and . ( ) + - _")
+        raise InvalidValue(f"not a name: {name!r}", where="name", hint="letters, digits, spaces and . , ( ) + : - _")
     if kind not in KINDS:
         raise InvalidValue(f"no kind of engine: {kind!r}", where="kind", hint=f"one of {', '.join(KINDS)}")
     if kind != "embedded" and not re.match(r"https?://[^\s/]+", address):
@@ -89,3 +99,24 @@ def conditions_json(conditions: Mapping[str, Condition]) -> dict[str, JSON]:
         else {"unknown": item.reason}
         for name, item in conditions.items()
     }
+
+
+def ask_probe(engine_id: int, *, user: User | None = None, queue_name: str = "control") -> Job:
+    """Queue a probe of an engine; one that waits already is enough."""
+    group = f"engine {get_engine(engine_id).pk}"
+    waiting = Job.objects.filter(group=group, kind=PROBE, state=JobState.QUEUED).first()
+    if waiting is not None:
+        return waiting
+    return jobs.enqueue(PROBE, {"engine": engine_id, "attempt": 0}, user=user, queue_name=queue_name, group=group)
+
+
+def ensure_embedded() -> bool:
+    """Register the engines that come with HarnessLab, where they are installed; says whether any was new."""
+    if importlib.util.find_spec("xllamacpp") is None or importlib.util.find_spec(BUNDLED) is None:
+        return False
+    new = [item for item in EMBEDDED if not Engine.objects.filter(name=item[0]).exists()]
+    for name, options in new:
+        engine = register(name, "embedded", model="SmolLM2-135M-Instruct", options=options)
+        # on the queue of rollouts, so that it comes before the first of them
+        ask_probe(engine.pk, queue_name="gpu")
+    return bool(new)

@@ -13,7 +13,8 @@ import click
 from django.conf import settings
 from django.core.management import call_command
 
-from harnesslab.actions.demonstration import load_demonstration
+from harnesslab.actions.demonstration import load_demonstration, order_live
+from harnesslab.actions.engines import ensure_embedded
 from harnesslab.actions.first_admin import FirstAdmin, ensure_first_admin
 from harnesslab.actions.tables import migrate
 
@@ -32,8 +33,12 @@ def prepared(say: Callable[[str], None], *, demo: bool) -> FirstAdmin:
         say("the tables are up to date")
     if collect_static():
         say("static files collected")
+    if ensure_embedded():
+        say("the embedded engines are registered")
     if demo and (count := load_demonstration()):
         say(f"{count} rollouts of the demonstration were run and stored")
+        if waiting := order_live():
+            say(f"{waiting} more are queued: a small language model at work; see the page Queue")
     return ensure_first_admin(Path(settings.CONFIG.home))
 
 

@@ -27,7 +27,6 @@ from harnesslab.core.errors import Conflict
 PORT = 8765
 TRIED_PORTS = 50
 WORKER_OPTIONS = [
-    "--queues=cpu",
     "--pool=solo",
     "--concurrency=1",
     "--without-gossip",
@@ -42,10 +41,12 @@ _printing = threading.Lock()
 @click.command("serve")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=int, help=f"Port; without it {PORT}, or the next one that is free.")
-@click.option("--workers", type=click.IntRange(0, 64), default=1, show_default=True, help="Processes that do jobs.")
+@click.option(
+    "--workers", type=click.IntRange(0, 64), default=1, show_default=True, help="Processes that run rollouts."
+)
 @click.option("--demo", is_flag=True, help="Load the demonstration data where there is no rollout yet.")
 def serve(host: str, port: int | None, workers: int, *, demo: bool) -> None:
-    """Start the web server and the workers; Ctrl-C stops all of it."""
+    """Start the web server, the workers and the engine host; Ctrl-C stops all of it."""
     config = settings.CONFIG
     lock = _lock(config.home)
     listener = _listen(host, port)
@@ -53,7 +54,7 @@ def serve(host: str, port: int | None, workers: int, *, demo: bool) -> None:
     admin = prepared(lambda line: say("serve", line), demo=demo)
     _empty_broker(config)
     connections.close_all()
-    supervisor = Supervisor(_programs(listener, workers), _environ(config.home), say)
+    supervisor = Supervisor(_programs(listener, workers, config.home), _environ(config.home), say)
     supervisor.run(lambda: _answers(address), lambda: _tell_ready(address, admin, config.home))
     listener.close()
     lock.close()
@@ -66,15 +67,21 @@ def say(name: str, line: str) -> None:
         click.echo(f"{name:10} | {line}")
 
 
-def _programs(listener: socket.socket, workers: int) -> list[Program]:
+def _programs(listener: socket.socket, workers: int, home: Path) -> list[Program]:
     python = sys.executable
     # one process with threads: SQLite has one writer anyway; the socket is ours, so a restart refuses no one
     web = [python, "-m", "gunicorn", "harnesslab.wsgi:application", "--bind", f"fd://{listener.fileno()}"]
     web += ["--worker-class", "gthread", "--workers", "1", "--threads", "8", "--timeout", "120"]
     web += ["--graceful-timeout", "2", "--no-control-socket"]
     worker = [python, "-m", "celery", "--app", "workers.app", "worker", *WORKER_OPTIONS]
-    programs = [Program("web", web, (listener.fileno(),)), Program("sweeper", [python, "-m", "workers.sweeper"])]
-    return programs + [Program(f"worker {n}", [*worker, "--hostname", f"cpu{n}@%h"]) for n in range(1, workers + 1)]
+    # imports and probes have a worker of their own, so that no rollout of many minutes holds them up
+    jobs = [Program("worker", [*worker, "--queues=cpu,control", "--hostname", "cpu@%h"])]
+    jobs += [
+        Program(f"rollouts {n}", [*worker, "--queues=gpu", "--hostname", f"gpu{n}@%h"]) for n in range(1, workers + 1)
+    ]
+    sweeper = Program("sweeper", [python, "-m", "workers.sweeper"])
+    engine = Program("engine", [python, "-m", "workers.engines.host", "--home", str(home)])
+    return [Program("web", web, (listener.fileno(),)), sweeper, engine, *jobs]
 
 
 def _environ(home: Path) -> dict[str, str]:

@@ -8,10 +8,11 @@ from typing import Any
 
 from celery.signals import worker_shutting_down
 
-from harnesslab.actions import jobs, reruns, uploads
+from harnesslab.actions import engines, jobs, reruns, uploads
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.queue import TASK, app
 from workers.tasks.attempts import Attempt
+from workers.tasks.engines import run_probe
 from workers.tasks.leases import HeldLease
 from workers.tasks.rollouts import run_rollout
 
@@ -22,6 +23,7 @@ Work = Callable[[Attempt], dict[str, Any]]
 KINDS: Mapping[str, Work] = {
     "import": lambda attempt: uploads.run_import(dict(attempt.payload), attempt.progress),
     reruns.KIND: run_rollout,
+    engines.PROBE: run_probe,
 }
 """What each kind of job does."""
 CLEANUPS: Mapping[str, Callable[[dict[str, Any]], None]] = {"import": uploads.discard_upload}

@@ -15,7 +15,7 @@ from django.db import DatabaseError
 from harnesslab.actions import orders, reruns, slots
 from harnesslab.actions.recorder import Ending, Placement, Recorder
 from harnesslab.core.errors import HarnessLabError
-from harnesslab.core.ports import EngineDown, SandboxRefused
+from harnesslab.core.ports import EngineDown, Sandboxes, SandboxRefused
 from harnesslab.core.recipe import Recipe
 from harnesslab.core.rollout import Grade, Outcome, Recording, Source
 from harnesslab.core.trace import Trace
@@ -92,7 +92,7 @@ class _Run:
         parts = Parts(
             recipe=order.recipe,
             engine=guarded,
-            sandboxes=sandboxes(order.recipe.case.image),
+            sandboxes=_sandboxes(order.recipe),
             cache=reruns.harness_cache(),
             plan=order.plan,
             trace=trace,
@@ -148,6 +148,14 @@ class _Run:
         except DatabaseError as error:  # the sweeper closes it once the database is back
             log.warning("rollout %s stays open: %s", recorder.rollout.pk, error)
         return Made(recorder.rollout.pk, Outcome.INFRA_ERROR, why)
+
+
+def _sandboxes(recipe: Recipe) -> Sandboxes:
+    """Return what makes the case's sandboxes: containers where it names an image, else this machine's own."""
+    made = sandboxes(recipe.case.image)["docker" if recipe.case.image else "bubblewrap"]
+    if why := made.unavailable():
+        raise SandboxRefused(why)
+    return made
 
 
 def _with_commit(recipe: Recipe, commit: str) -> Recipe:

@@ -1,0 +1,47 @@
+"""The job that asks a registered engine what it is and what it does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from django.conf import settings
+
+from harnesslab.actions import engines, slots
+from harnesslab.core.canonical import JSON
+from harnesslab.core.ports import Health
+from harnesslab.queries.engines import get_engine
+from workers.engines.catalogue import engine as make_engine
+from workers.engines.probes import Probe, probe
+from workers.tasks.attempts import Attempt
+from workers.tasks.guarded import GuardedEngine
+
+
+def run_probe(attempt: Attempt) -> dict[str, Any]:
+    """Check an engine's health, keep its facts, and probe seeds, repeats, token ids and streaming."""
+    row = get_engine(int(attempt.payload["engine"]))
+    client = make_engine(row.kind, row.address, row.model, row.options, settings.CONFIG.home)
+    guarded = GuardedEngine(client, slots.slots(), row.pk, row.ceiling, row.model, attempt.stopped)
+    try:
+        health = guarded.health()
+        if not health.up:
+            engines.note_health(row.pk, health)
+            return {"up": False, "sentence": health.sentence}
+        attempt.progress(1, "it answers; asking what it is")
+        engines.note_health(row.pk, health, guarded.conditions())
+        attempt.progress(2, "probing seeds, repeats and tokens")
+        found = probe(guarded)
+    finally:
+        client.close()
+    engines.note_probe(row.pk, _kept(found), found.seed_honoured)
+    engines.note_health(row.pk, Health(up=True, sentence=health.sentence))
+    return {"up": True, "seed_honoured": found.seed_honoured}
+
+
+def _kept(found: Probe) -> dict[str, JSON]:
+    facts: dict[str, JSON] = {
+        name: getattr(found, name) for name in found.__dataclass_fields__ if name not in ("exchanges", "sentences")
+    }
+    sentences: list[JSON] = [*found.sentences]
+    kept: dict[str, JSON] = msgspec.to_builtins({**facts, "sentences": sentences})
+    return kept
