@@ -39,7 +39,7 @@ def order_live(cases: tuple[CaseDefinition, ...] = LIVE_CASES) -> int:
 
 
 def recipe(case: CaseDefinition) -> Recipe:
-    """Return how the demonstration runs a case; the stamped one runs without pins, so that its clock is the real one."""
+    """Return how the demonstration runs a case; the stamped one runs unpinned, so that its clock is the real one."""
     home: Path = settings.CONFIG.home
     return Recipe(
         harness=HarnessSource("reference", str(ensure_repository(home)), BASELINE),

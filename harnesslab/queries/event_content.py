@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from harnesslab.core import sent
 from harnesslab.core.canonical import JSON, canonical_bytes
 from harnesslab.core.errors import NotFound
 from harnesslab.core.events import (
@@ -63,7 +64,7 @@ def part(tape: StoredTape, index: int, name: str) -> str:
     if kind == "curl" and isinstance(event, ModelCall):
         return curl(tape, index, event)
     if kind == "request" and isinstance(event, ModelCall):
-        return event.raw_request or pretty(request_body(tape, index, event))
+        return sent_body(tape, index, event) or pretty(request_body(tape, index, event))
     if kind == "test" and isinstance(event, Verification) and position is not None and position < len(event.tests):
         return event.tests[position].detail
     value = getattr(event, kind, None)
@@ -102,9 +103,20 @@ def request_body(tape: StoredTape, index: int, event: ModelCall) -> dict[str, JS
     return body
 
 
+def sent_body(tape: StoredTape, index: int, event: ModelCall) -> str:
+    """Return a model call's request body as it was sent; empty where only its parts are recorded."""
+    if event.raw_request is None:
+        return ""
+    facts = event.extra.get(sent.KEY)
+    if not isinstance(facts, Mapping):
+        return event.raw_request
+    tools = None if event.tools is None else tape.payload(event.tools)
+    return sent.body(event.raw_request, facts, tape.messages(index), tools)
+
+
 def curl(tape: StoredTape, index: int, event: ModelCall) -> str:
     """Return the request as a curl command; its address is left to the reader."""
-    body = event.raw_request or compact(request_body(tape, index, event))
+    body = sent_body(tape, index, event) or compact(request_body(tape, index, event))
     quoted = body.replace("'", "'\\''")
     head = 'curl "$OPENAI_BASE_URL/chat/completions" -H "Authorization: Bearer $OPENAI_API_KEY"'
     return f"{head} -H 'Content-Type: application/json' -d '{quoted}'"
