@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harnesslab.core.ports import Execution, Limits, Place
