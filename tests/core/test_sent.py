@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harnesslab.core.canonical import canonical_bytes, sha256
+from harnesslab.core.canonical import JSON, canonical_bytes, sha256
 from harnesslab.core.sent import body, kept
 from tests.core.traces import VALUES
 
@@ -16,7 +16,7 @@ MESSAGES = st.lists(st.dictionaries(st.sampled_from(["role", "content"]), VALUES
     MESSAGES, st.none() | st.lists(VALUES, min_size=1, max_size=2), st.dictionaries(st.text("ab"), VALUES, max_size=2)
 )
 def test_a_canonical_body_is_kept_as_its_envelope_and_comes_back(
-    messages: list[object], tools: object, rest: dict[str, object]
+    messages: list[JSON], tools: JSON, rest: dict[str, JSON]
 ) -> None:
     raw = canonical_bytes({**rest, "messages": messages, **({} if tools is None else {"tools": tools})})
     found = kept(raw, messages, tools)

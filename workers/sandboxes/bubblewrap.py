@@ -194,7 +194,7 @@ class BubblewrapSandbox:
         try:
             try:
                 if request["op"] == "run":
-                    with open(os.devnull, "rb") as nothing:
+                    with Path(os.devnull).open("rb") as nothing:
                         name = self._box.ask(request, [nothing.fileno(), writing, writing])
                 else:
                     name = self._box.ask(request, [writing])

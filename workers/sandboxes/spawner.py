@@ -12,6 +12,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from pathlib import Path
 from queue import SimpleQueue
 
 ARGUMENTS = 200
@@ -50,7 +51,7 @@ def _queue() -> SimpleQueue[_Job]:
 
 
 def _work(jobs: SimpleQueue[_Job]) -> None:
-    with open(os.devnull, "rb") as nothing:
+    with Path(os.devnull).open("rb") as nothing:
         reserved = fcntl.fcntl(nothing, fcntl.F_DUPFD_CLOEXEC, ARGUMENTS)
     while True:
         job = jobs.get()
@@ -69,8 +70,8 @@ def _start(job: _Job, reserved: int) -> subprocess.Popen[bytes]:
         os.dup2(source, reserved, inheritable=False)
     finally:
         os.close(source)
-    return subprocess.Popen(
-        ["bwrap", "--args", str(reserved), "--", *job.command],
+    return subprocess.Popen(  # noqa: S603  # bubblewrap with arguments made here
+        ["bwrap", "--args", str(reserved), "--", *job.command],  # noqa: S607  # the name that commands see
         executable=job.bubblewrap,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

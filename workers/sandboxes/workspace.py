@@ -50,7 +50,7 @@ class Reader:
         kind, _, length, size = HEADER.unpack_from(self._buffer, at)
         self._refuse(kind, length, size)
         start = at + HEADER.size
-        end = start + length + size
+        end: int = start + length + size
         if len(self._buffer) < end:
             return None
         self._entries += 1
@@ -87,11 +87,20 @@ def stream(files: Mapping[str, bytes], limits: Limits) -> bytes:
     """Return files to write as a stream; raises `SandboxRefused` for a path that isn't relative and plain."""
     parts = []
     for path, content in files.items():
-        name = os.fsencode(path)
-        pieces = name.split(b"/")
-        if any(piece in (b"", b".", b"..") or b"\0" in piece or len(piece) > _NAME_BYTES for piece in pieces):
-            raise SandboxRefused(f"{path[:200]!r} is no relative path of a file.")
-        if len(name) > PATH_BYTES or len(content) > limits.file:
-            raise SandboxRefused(f"{path[:200]!r} is longer than a sandbox takes.")
+        name = check(path, content, limits)
         parts.append(HEADER.pack(FILE, 0o644, len(name), len(content)) + name + content)
     return b"".join([*parts, HEADER.pack(END, 0, 0, 0)])
+
+
+def check(path: str, content: bytes, limits: Limits) -> bytes:
+    """Return a path to write as bytes; raises `SandboxRefused` where it isn't relative and plain, or all too long."""
+    try:
+        name = os.fsencode(path)
+    except UnicodeEncodeError:
+        raise SandboxRefused(f"{path[:200]!r} is no path of a file.") from None
+    pieces = name.split(b"/")
+    if any(piece in (b"", b".", b"..") or b"\0" in piece or len(piece) > _NAME_BYTES for piece in pieces):
+        raise SandboxRefused(f"{path[:200]!r} is no relative path of a file.")
+    if len(name) > PATH_BYTES or len(content) > limits.file:
+        raise SandboxRefused(f"{path[:200]!r} is longer than a sandbox takes.")
+    return name

@@ -170,7 +170,7 @@ class Server:
         poll = select.poll()
         poll.register(handle, select.POLLIN)
         poll.register(self.channel, select.POLLIN)
-        limit = None
+        limit, most = None, max(self.limits["files"], files_made())
         try:
             while True:
                 ready = {fd for fd, _ in poll.poll(TICK_MS)}
@@ -179,19 +179,11 @@ class Server:
                 if self.channel.fileno() in ready and frames.receive(self.channel, REQUEST_BYTES) is None:
                     os._exit(0)  # init ends with its only child, and with it everything
                 if limit is None:
-                    limit = "" if ready else "files" if self.full() else None
+                    limit = "" if ready else "files" if files_made() > most else None
                 if limit is not None:
                     os.kill(-1, signal.SIGKILL)
         finally:
             os.close(handle)
-
-    def full(self) -> bool:
-        """Say whether there are more files than allowed; an empty one takes memory and no disk."""
-        used = 0
-        for root in STAMPED:
-            found = os.statvfs(root)
-            used += found.f_files - found.f_ffree
-        return used > self.limits["files"]
 
     def lingers(self) -> bool:
         """Say whether processes outlive the command by more than a moment."""
@@ -210,6 +202,12 @@ class Server:
             if time.monotonic() > until:
                 raise SystemExit("Processes of a command couldn't be ended.")
             time.sleep(0.001)
+
+
+def files_made() -> int:
+    """Return how many files there are; an empty one takes memory and no disk."""
+    found = [os.statvfs(root) for root in STAMPED]
+    return sum(one.f_files - one.f_ffree for one in found)
 
 
 def others() -> list[int]:
