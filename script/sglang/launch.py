@@ -15,7 +15,7 @@ import sys
 import types
 
 os.environ.setdefault("SGLANG_USE_CPU_ENGINE", "1")
-import torch  # noqa: E402
+import torch
 
 ROWS = os.environ.get("HARNESSLAB_SGLANG_ROWS") == "1"
 _LOW = 0xFFFFFFFF
