@@ -106,11 +106,9 @@ class EmbeddedEngine:
         """Nothing is held between requests; the host ends an unused server by itself."""
 
     def _body(self, request: ModelRequest) -> dict[str, JSON]:
-        wishes: dict[str, JSON] = {
-            "logprobs": True,
-            "top_logprobs": self._alternatives,
-            "cache_prompt": self._configuration.prefix_cache,
-        }
+        wishes: dict[str, JSON] = {"cache_prompt": self._configuration.prefix_cache}
+        if not (request.stream and request.tools):  # for which llama.cpp refuses log-probabilities
+            wishes |= {"logprobs": True, "top_logprobs": self._alternatives}
         body = dialect.body_of(request, self._model, wishes)
         seed = body.get("seed")
         if isinstance(seed, int) and not isinstance(seed, bool):

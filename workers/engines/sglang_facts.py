@@ -25,6 +25,15 @@ _KERNELS = (
     *("chunked_prefill_size", "page_size", "disable_overlap_schedule", "schedule_policy", "enable_tf32_matmul"),
 )
 _PARALLEL = ("tp_size", "pp_size", "dp_size", "ep_size")
+READ = (
+    *_PLAIN.values(),
+    *_KERNELS,
+    *_PARALLEL,
+    *("model_path", "revision", "weight_version", "lora_paths", "quantization", "disable_radix_cache", "device"),
+    *("attention_backend", "prefill_attention_backend", "decode_attention_backend", "speculative_algorithm"),
+    *("cuda_graph_config", "disable_cuda_graph", "enable_torch_compile", "launch_command", "chat_template"),
+)
+"""Every key of `/server_info` that is read here."""
 _PROCESS_OWN = ("--host", "--port", "--log-level")
 """Arguments that name a place: they would make two equal servers look different."""
 _REASONS = {
