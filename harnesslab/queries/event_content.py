@@ -107,11 +107,14 @@ def sent_body(tape: StoredTape, index: int, event: ModelCall) -> str:
     """Return a model call's request body as it was sent; empty where only its parts are recorded."""
     if event.raw_request is None:
         return ""
-    facts = event.extra.get(sent.KEY)
-    if not isinstance(facts, Mapping):
-        return event.raw_request
-    tools = None if event.tools is None else tape.payload(event.tools)
-    return sent.body(event.raw_request, facts, tape.messages(index), tools)
+    chain = [(event.raw_request, event.extra.get(sent.KEY))]
+    for place in tape.before(index, "model_call"):
+        if sent.keeps(chain[-1][1]) == 0:
+            break
+        earlier = tape.event(place)
+        if isinstance(earlier, ModelCall) and earlier.agent == event.agent and earlier.raw_request is not None:
+            chain.append((earlier.raw_request, earlier.extra.get(sent.KEY)))
+    return sent.body(chain[::-1])
 
 
 def curl(tape: StoredTape, index: int, event: ModelCall) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.events import ToolCall
 from harnesslab.core.predicates import Predicate, What
@@ -51,7 +52,7 @@ def test_a_predicate_looks_at_its_steps_and_no_others(predicate: Predicate, firs
         {"what": "failure", "colour": "blue"},
     ],
 )
-def test_a_predicate_that_says_too_little_or_too_much_is_refused(document: dict[str, object]) -> None:
+def test_a_predicate_that_says_too_little_or_too_much_is_refused(document: dict[str, JSON]) -> None:
     with pytest.raises(InvalidValue) as error:
         Predicate.from_json(document)
     assert error.value.where == "predicate"

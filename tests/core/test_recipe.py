@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from harnesslab.core.canonical import JSON
 from harnesslab.core.cases import Budgets, CaseDefinition, SimulatedUser, Verifier
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.recipe import HarnessKind, HarnessSource, Recipe, SideEffects
@@ -44,7 +45,7 @@ def test_a_case_comes_back_as_it_was_and_its_digest_names_its_content() -> None:
 
 
 @pytest.mark.parametrize("document", [None, [], {"schema": "other"}, {"schema": "harnesslab.case/1", "name": 3}])
-def test_what_is_no_case_is_refused(document: object) -> None:
+def test_what_is_no_case_is_refused(document: JSON) -> None:
     with pytest.raises(InvalidValue):
         CaseDefinition.from_json(document)
 

@@ -1,36 +1,54 @@
-"""A request's body is kept without its transcript where it can be put together again, byte for byte."""
+"""Bodies of requests come back byte for byte, and take the space of what is new in them."""
 
 from __future__ import annotations
+
+import json
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harnesslab.core.canonical import JSON, canonical_bytes, sha256
-from harnesslab.core.sent import body, kept
-from tests.core.traces import VALUES
-
-MESSAGES = st.lists(st.dictionaries(st.sampled_from(["role", "content"]), VALUES, max_size=2), max_size=3)
+from harnesslab.core.canonical import sha256
+from harnesslab.core.sent import WHOLE_EVERY, Sent, SentBodies, body, keeps
 
 
-@given(
-    MESSAGES, st.none() | st.lists(VALUES, min_size=1, max_size=2), st.dictionaries(st.text("ab"), VALUES, max_size=2)
-)
-def test_a_canonical_body_is_kept_as_its_envelope_and_comes_back(
-    messages: list[JSON], tools: JSON, rest: dict[str, JSON]
-) -> None:
-    raw = canonical_bytes({**rest, "messages": messages, **({} if tools is None else {"tools": tools})})
-    found = kept(raw, messages, tools)
-    assert body(found.text, found.facts, messages, tools).encode() == raw
-    assert found.facts["digest"] == sha256(raw).hex()
+def restored(kept: list[Sent]) -> list[bytes]:
+    found = []
+    for place in range(len(kept)):
+        first = max(number for number in range(place + 1) if keeps(kept[number].facts) == 0)
+        chain = [(item.text, item.facts) for item in kept[first : place + 1]]
+        found.append(body(chain).encode(errors="surrogateescape"))
+    return found
 
 
-def test_a_body_in_another_form_is_kept_whole() -> None:
-    raw = b'{ "messages": ["q"], "model": "m" }'
-    found = kept(raw, ["q"], None)
-    assert found.text.encode() == raw
-    assert "envelope" not in found.facts
-    assert body(found.text, found.facts, ["q"], None).encode() == raw
+@given(st.lists(st.binary(max_size=20), max_size=80))
+def test_any_bytes_come_back(bodies: list[bytes]) -> None:
+    keeper = SentBodies()
+    kept = [keeper.keep("", raw) for raw in bodies]
+    assert restored(kept) == bodies
+    assert [item.facts["digest"] for item in kept] == [sha256(raw).hex() for raw in bodies]
 
 
-def test_what_is_no_json_is_kept_as_it_is() -> None:
-    assert kept(b"\xff\x00", [], None).text.encode(errors="surrogateescape") == b"\xff\x00"
+def transcript(steps: int) -> list[bytes]:
+    messages = [{"role": "user", "content": f"{number} " + "x" * 100} for number in range(steps)]
+    return [json.dumps({"model": "m", "messages": messages[: n + 1], "seed": n}).encode() for n in range(steps)]
+
+
+def test_a_growing_transcript_is_kept_in_space_that_grows_with_its_steps() -> None:
+    bodies = transcript(WHOLE_EVERY)
+    keeper = SentBodies()
+    kept = [keeper.keep("", raw) for raw in bodies]
+    assert sum(len(item.text) for item in kept) < 2 * len(bodies[-1])
+    assert restored(kept) == bodies
+
+
+def test_now_and_then_a_body_is_kept_whole() -> None:
+    keeper = SentBodies()
+    kept = [keeper.keep("", raw) for raw in transcript(2 * WHOLE_EVERY)]
+    assert [place for place, item in enumerate(kept) if keeps(item.facts) == 0] == [0, WHOLE_EVERY]
+
+
+def test_each_agent_has_a_chain_of_its_own() -> None:
+    keeper = SentBodies()
+    keeper.keep("", b"aaa")
+    assert keeps(keeper.keep("research", b"aaab").facts) == 0
+    assert keeps(keeper.keep("", b"aaac").facts) == 3

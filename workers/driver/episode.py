@@ -16,6 +16,7 @@ from harnesslab.core.recipe import Recipe
 from harnesslab.core.record import Miss, Record, RequestKeys
 from harnesslab.core.rerun import Plan, Switch
 from harnesslab.core.rollout import Outcome
+from harnesslab.core.sent import SentBodies
 from harnesslab.core.trace import TraceBuilder
 
 SERVED = "served"
@@ -91,6 +92,9 @@ class Episode:
     """The first miss of a rerun that went on live after it."""
     began: float = field(default_factory=time.monotonic)
     keys: RequestKeys = field(init=False)
+    bodies: SentBodies = field(default_factory=SentBodies)
+    rejected: bool = False
+    """Whether the harness rejected the model's last answer, so that the next call is a retry of the step."""
     said: list[JSON] = field(default_factory=list)
     """The conversation with the simulated user, as that user sees it."""
     _held: ModelCall | ToolCall | None = None

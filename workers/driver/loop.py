@@ -130,6 +130,7 @@ def _answer(episode: Episode, message: Mapping[str, JSON]) -> dict[str, JSON] | 
             return call_tool(episode, name, rest.get("arguments"), call_id, raw if isinstance(raw, str) else None)
         case {"type": "reject", "reason": str(reason)} if isinstance(episode.held, ModelCall):
             episode.amend(rejected=reason)
+            episode.rejected = True
         case {"type": "seen", "text": str(text)} if isinstance(episode.held, ToolCall):
             episode.amend(seen=None if text == episode.held.result else text)
         case {"type": "user", "text": str(text)}:

@@ -50,10 +50,9 @@ def call_model(
 
 def _next_step(episode: Episode, agent: str) -> None:
     """A call of the main agent opens a step, unless the harness rejected the answer before it."""
-    held = episode.held
-    retried = isinstance(held, ModelCall) and held.rejected is not None
     episode.release()
-    if retried:
+    if episode.rejected:
+        episode.rejected = False
         episode.attempt += 1
         return
     episode.attempt = 0
@@ -91,11 +90,17 @@ def _served(episode: Episode, request: Request, key: bytes) -> dict[str, JSON]:
                 "at": episode.at(),
                 "fidelity": Fidelity.RECORDED,
                 "rejected": None,
-                "extra": labelled(label, {**event.extra, ASKED: dict(request.asked)}),
+                "raw_request": None,
+                "extra": labelled(label, {**_unsent(event.extra), ASKED: dict(request.asked)}),
             }
         )
         episode.hold(served)
     return _reply(attempts[-1])
+
+
+def _unsent(extra: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Leave out what is true of a request that was sent."""
+    return {name: value for name, value in extra.items() if name not in (sent.KEY, "waited", "first_token")}
 
 
 def _live(episode: Episode, request: Request, label: str) -> dict[str, JSON]:
@@ -174,7 +179,7 @@ def _event(
     facts |= {} if exchange.first_token is None else {"first_token": exchange.first_token}
     facts |= {"waited": exchange.waited} if exchange.waited else {}
     facts |= {"failure": {"kind": failure.kind.value, **failure.facts}} if failure is not None else {}
-    body = sent.kept(exchange.raw_request, request.messages, request.tools)
+    body = episode.bodies.keep(request.agent, exchange.raw_request)
     facts |= {sent.KEY: dict(body.facts)}
     honoured = answer.seed_honoured if answer.seed_honoured is not None else episode.seed_honoured
     return ModelCall(

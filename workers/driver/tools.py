@@ -33,11 +33,11 @@ def call_tool(episode: Episode, name: str, arguments: JSON, call_id: str, raw: s
         at=episode.at(),
         emitted=_emitted(episode, name, arguments, call_id),
     )
-    external = episode.recipe.tools.get(name, SideEffects.EXTERNAL) is SideEffects.EXTERNAL
+    external = _external(episode, name)
     switch = episode.switch(f"tool:{name}")
     if episode.rebuilding and not external:
         return _finish(episode, _rebuilt(episode, call))
-    if switch is Switch.LIVE and external and episode.plan is not None and name != RUN:
+    if switch is Switch.LIVE and external and episode.plan is not None:
         switch = Switch.RECORDED
     match switch:
         case Switch.LIVE:
@@ -105,8 +105,14 @@ def _as_recorded(call: ToolCall, found: ToolCall, extra: Mapping[str, JSON], don
     )
 
 
+def _external(episode: Episode, name: str) -> bool:
+    """Say whether a tool is declared external; commands run in the sandbox unless they are, all else is."""
+    default = SideEffects.SANDBOXED if name == RUN else SideEffects.EXTERNAL
+    return episode.recipe.tools.get(name, default) is SideEffects.EXTERNAL
+
+
 def _runnable(episode: Episode, name: str) -> bool:
-    return name == RUN and episode.recipe.tools.get(name) is not SideEffects.EXTERNAL
+    return name == RUN and not (episode.plan is not None and _external(episode, name))
 
 
 def _executed(episode: Episode, call: ToolCall) -> ToolCall:

@@ -77,6 +77,8 @@ class BubblewrapChild:
         self._complaints = (self._complaints + data)[-COMPLAINT_BYTES:]
 
     def _excess(self) -> str | None:
+        if self._killed:
+            return "It was ended."
         if self._box.memory(self._limits.memory) > self._limits.memory:
             return f"It held more memory than {mebibytes(self._limits.memory)}."
         return None
