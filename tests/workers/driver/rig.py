@@ -61,6 +61,11 @@ class Rollout:
     flushed: int
     """Events that were stored before it ended."""
 
+    @property
+    def counts(self) -> Any:
+        """What it sent, ran and was served."""
+        return self.done.facts["counts"]
+
     def of(self, kind: type[AnyEvent]) -> list[Any]:
         """Return the events of a kind."""
         return [event for event in self.trace.events if isinstance(event, kind)]

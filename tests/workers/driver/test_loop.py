@@ -37,7 +37,7 @@ def test_a_solved_case_is_recorded_from_start_to_verdict(tmp_path: Path) -> None
     ended = rollout.of(RolloutEnded)[0]
     assert "+++ b/b" in ended.diff
     assert ended.state != rollout.of(RolloutStarted)[0].state
-    assert rollout.done.facts["counts"] == {
+    assert rollout.counts == {
         "requests": 2,
         "answers": 2,
         "response_ids": 2,

@@ -37,7 +37,7 @@ def test_a_recorded_rerun_asks_nothing_runs_nothing_and_goes_the_same_way(tmp_pa
     with model("unused") as served:
         rollout = rig.go(served, RECORDED, parent.trace)
     assert served.bodies == []
-    assert rollout.done.facts["counts"] == {
+    assert rollout.counts == {
         "requests": 0,
         "answers": 0,
         "response_ids": 0,
@@ -101,7 +101,7 @@ def test_a_live_rerun_asks_and_runs_everything_anew_with_the_same_seeds(tmp_path
     parent = recording(rig, "echo one", "submit")
     with model("echo one", "submit") as served:
         rollout = rig.go(served, LIVE)
-    assert rollout.done.facts["counts"]["requests"] == 2
+    assert rollout.counts["requests"] == 2
     assert path(rollout.trace) == path(parent.trace)
     seeds = [[call.settings["seed"] for call in each.of(ModelCall)] for each in (parent, rollout)]
     assert seeds[0] == seeds[1]
@@ -198,7 +198,7 @@ def test_an_external_tool_is_served_and_never_executed_again(tmp_path: Path) -> 
     with model("unused") as served:
         rollout = rig.go(served, Plan(mode=Mode.HYBRID, switches={"tool": Switch.LIVE}), parent.trace)
     assert rollout.of(ToolCall)[0].extra["served"] == "from the record"
-    assert rollout.done.facts["counts"]["commands"] == 0
+    assert rollout.counts["commands"] == 0
 
 
 def test_user_and_clock_are_served_and_a_further_question_is_a_miss(tmp_path: Path) -> None:
