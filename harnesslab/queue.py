@@ -41,7 +41,7 @@ def application(config: Config) -> Celery:
         "store_processed": False,
         "polling_interval": 0.05,  # the default takes seconds to notice a message
     }
-    app.conf.update(broker_url="filesystem://", broker_transport_options=folders)
+    app.conf.update(broker_url="filesystem://localhost", broker_transport_options=folders)
     return app
 
 

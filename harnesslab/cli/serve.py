@@ -73,7 +73,7 @@ def _programs(listener: socket.socket, workers: int, home: Path) -> list[Program
     web = [python, "-m", "gunicorn", "harnesslab.wsgi:application", "--bind", f"fd://{listener.fileno()}"]
     web += ["--worker-class", "gthread", "--workers", "1", "--threads", "8", "--timeout", "120"]
     web += ["--graceful-timeout", "2", "--no-control-socket"]
-    worker = [python, "-m", "celery", "--app", "workers.app", "worker", *WORKER_OPTIONS]
+    worker = [python, "-m", "celery", "--quiet", "--app", "workers.app", "worker", *WORKER_OPTIONS]
     # imports and probes have a worker of their own, so that no rollout of many minutes holds them up
     jobs = [Program("worker", [*worker, "--queues=cpu,control", "--hostname", "cpu@%h"])]
     jobs += [

@@ -80,6 +80,8 @@ def clause(pairs: Sequence[ConditionPair]) -> str:
     """Say which conditions the manifests declare different."""
     titles = [pair.field.title.lower() for pair in pairs]
     shown = ", ".join(titles[:3]) + (f" and {len(titles) - 3} more" if len(titles) > 3 else "")
+    if any(pair.field.section == "harness" for pair in pairs):
+        return f"a declared harness change: {shown}"
     return f"the manifests declare a difference: {shown}"
 
 

@@ -66,8 +66,9 @@ def _trace_back(a: Tape, b: Tape, at_a: int, at_b: int, position: int, one: JSON
     label = f"message {position} ({shown.role})"
     text_a, text_b = _shown(seen_a, one), _shown(seen_b, two)
     if seen_a is None or seen_b is None:
-        longer, tape, before = ("B", b, at_b) if seen_a is None else ("A", a, at_a)
-        if shown.role == "user" and _said(tape, before, shown):
+        longer = "B" if seen_a is None else "A"
+        alone = _said_alone(b, at_b, shown, a, at_a) if seen_a is None else _said_alone(a, at_a, shown, b, at_b)
+        if shown.role == "user" and alone:
             return InputDifference(label, "user", f"the user said one more thing in {longer}", text_a, text_b)
         return InputDifference(
             label, "harness", f"the harness sent one more {shown.role} message in {longer}", text_a, text_b
@@ -111,7 +112,7 @@ def _producer(a: Tape, b: Tape, at_a: int, at_b: int, seen_a: MessageView, seen_
             return f"tool:{call_a.name}", f"the result of {call_a.name} that the model was given differs"
         if call_a is not None and call_b is not None:
             return "harness", "the same tool result was given to the model in another form"
-    if seen_a.role == "user" and (_said(a, at_a, seen_a) or _said(b, at_b, seen_b)):
+    if seen_a.role == "user" and (_said_alone(a, at_a, seen_a, b, at_b) or _said_alone(b, at_b, seen_b, a, at_a)):
         return "user", "the user said something different"
     for kind, why in _SOURCES.items():
         if _differs_by(kind, a, b, at_a, at_b, seen_a.text, seen_b.text):
@@ -160,6 +161,11 @@ def _tool_call(tape: Tape, before: int, seen: MessageView) -> ToolCall | None:
         ):
             return event
     return None
+
+
+def _said_alone(tape: Tape, before: int, seen: MessageView, other: Tape, before_other: int) -> bool:
+    """Say whether the user said a message in one trace and not in the other, where only the harness left it out."""
+    return _said(tape, before, seen) and not _said(other, before_other, seen)
 
 
 def _said(tape: Tape, before: int, seen: MessageView) -> bool:

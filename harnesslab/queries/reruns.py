@@ -186,8 +186,9 @@ def finding(plan: Plan, level: Level, same: Rate | None, bad: Rate | None, popul
     if plan.mode is Mode.RECORDED:
         complete = "The record is complete: served from it alone, the harness went the same way"
         return f"{complete if rate.k else 'The harness left the record'}; {tail}."
-    word = {0: "never went as the parent", rate.n: "went as the parent every time"}.get(rate.k, "intermittent")
-    return f"{word[:1].upper()}{word[1:]}, {rate.k}/{rate.n} ({interval}), {tail}."
+    every = "Went as the parent every time" if rate.n > 1 else "Went as the parent"
+    word = {0: "Never went as the parent", rate.n: every}.get(rate.k, "Intermittent")
+    return f"{word}, {rate.k}/{rate.n} ({interval}), {tail}."
 
 
 def _rate(said: Sequence[bool | None], outcomes: Sequence[Outcome]) -> Rate | None:

@@ -271,7 +271,7 @@ def test_a_message_of_the_harness_that_changed() -> None:
 def test_a_changed_harness_is_a_declared_difference() -> None:
     conditions: tuple[Conditions, Conditions] = ({"harness.revision": "a"}, {"harness.revision": "b"})
     found = parted(episode([message("two")]), episode([message("one")]), RAW, conditions)
-    why = "the harness acted differently; the manifests declare a difference: revision"
+    why = "the harness acted differently; a declared harness change: revision"
     assert said(found) == ("harness", Cause.DECLARED, why)
 
 
@@ -468,7 +468,7 @@ def test_a_verdict_that_one_lacks_is_no_early_end() -> None:
 def test_a_rebuilt_input_of_another_harness_names_it() -> None:
     found = answers("one", "two", ({"harness.name": "x"}, {"harness.name": "y"}), fidelity=Fidelity.REBUILT)
     assert found.cause is Cause.MODEL_OR_HARNESS
-    assert found.why.endswith("reconstruction; the manifests declare a difference: harness")
+    assert found.why.endswith("reconstruction; a declared harness change: harness")
 
 
 def test_a_trace_that_goes_on_to_its_verdict_says_so() -> None:

@@ -16,6 +16,7 @@ from harnesslab.core.events import (
 )
 from harnesslab.core.input_difference import InputDifference, first_input_difference
 from harnesslab.core.tape import MemoryTape
+from harnesslab.core.trace import TraceBuilder
 from tests.core.traces import bash, episode, model, request, step, tape
 
 
@@ -71,6 +72,18 @@ def test_one_message_more_is_the_harness_unless_the_user_said_it() -> None:
     found = difference([UserTurn(content="hurry"), model("x")], bare)
     assert found is not None
     assert (found.boundary, found.why) == ("user", "the user said one more thing in A")
+
+
+def test_what_the_user_said_in_both_and_one_harness_left_out_is_the_harness() -> None:
+    tapes = []
+    for messages in (["go"], ["an example", "go"]):
+        builder = TraceBuilder()
+        builder.add(UserTurn(content="go"))
+        builder.model_call([{"role": "user", "content": text} for text in messages], text="x")
+        tapes.append(tape(builder.close("solved")))
+    found = first_input_difference(tapes[0], tapes[1], 1, 1)
+    assert found is not None
+    assert (found.boundary, found.a, found.b) == ("harness", "go", "an example")
 
 
 @pytest.mark.parametrize(
