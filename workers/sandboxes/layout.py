@@ -158,6 +158,8 @@ def _accounts(user: int | None, held: Held) -> dict[str, bytes]:
 
 def _sockets(place: Place) -> dict[str, str]:
     for port, host in place.sockets.items():
+        if not 1024 <= port <= 65535:
+            raise SandboxRefused(f"No sandbox can listen on port {port}.", hint="1024 to 65535")
         if not Path(host).is_socket():
             raise SandboxRefused(f"There is no socket {host} for port {port}.")
     return {f"/run/sockets/{port}": str(Path(host).absolute()) for port, host in place.sockets.items()}
