@@ -173,5 +173,8 @@ def _faketime() -> str:
 @lru_cache(maxsize=1)
 def _addresses_missing() -> str:
     trial = f"import ctypes, sys; sys.exit(ctypes.CDLL(None).personality({guard.FIXED_ADDRESSES}) == -1)"
-    tried = subprocess.run([sys.executable, "-I", "-S", "-c", trial], capture_output=True, check=False)  # noqa: S603
+    try:
+        tried = subprocess.run([sys.executable, "-I", "-S", "-c", trial], capture_output=True, check=False)  # noqa: S603
+    except OSError as error:
+        return f"it can't be tried: {error.strerror}"
     return "" if tried.returncode == 0 else "this machine does not let address randomisation be switched off"

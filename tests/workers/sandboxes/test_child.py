@@ -129,6 +129,9 @@ def test_a_worker_that_is_gone_closes_the_connection() -> None:
 
 def test_commands_reach_the_port_too(opened: Opener, gateway: str) -> None:
     sandbox = opened(Place(sockets={8080: gateway}))
-    code = "import socket; s = socket.create_connection(('127.0.0.1', 8080)); s.send(b'hi'); s.shutdown(1); print(s.recv(9))"
+    code = (
+        "import socket; s = socket.create_connection(('127.0.0.1', 8080));"
+        "s.send(b'hi'); s.shutdown(1); print(s.recv(9))"
+    )
     for _ in range(3):
         assert sandbox.run(["python3", "-c", code], timeout=10).output == b"b'HI'\n"
