@@ -65,7 +65,15 @@ def copy() -> Iterator[tuple[Path, str]]:
 
 @pytest.mark.parametrize(
     "tests",
-    ["commands", "isolation", "exhaustion", "workspace", "pins", "child", pytest.param("lost", marks=pytest.mark.serial)],
+    [
+        "commands",
+        "isolation",
+        "exhaustion",
+        "workspace",
+        "pins",
+        "child",
+        pytest.param("lost", marks=pytest.mark.serial),
+    ],
 )
 def test_everything_holds_for_an_ordinary_user(copy: tuple[Path, str], tests: str) -> None:
     if os.geteuid() != 0:
