@@ -67,10 +67,18 @@ def test_what_a_sandbox_holds_by_its_making(opened: Opener) -> None:
     assert said(opened, command, None) == said(opened, command, None)
 
 
+def test_the_user_is_the_same_though_the_machine_sees_another(opened: Opener) -> None:
+    assert {said(opened, "id -u; whoami; ls -ln made | cut -d' ' -f 3", None) for _ in range(2)} == {
+        "1000\nagent\n1000"
+    }
+    without = {said(opened, "id -u", frozenset(NAMES) - {pins.USER}) for _ in range(2)}
+    assert (len(without) == 2) == (os.geteuid() == 0)
+
+
 def test_a_whole_session_repeats(opened: Opener) -> None:
     commands = (
-        "python3 -c 'import uuid, tempfile; print(uuid.uuid4(), tempfile.mkdtemp())'",
-        "echo $(date) $(mktemp -u); perl -e 'print rand, time'",
+        "python3 -c 'import uuid, tempfile; print(uuid.uuid1(), uuid.uuid4(), tempfile.mkdtemp())'",
+        "echo $RANDOM $(date) $(mktemp -u); perl -e 'print rand, time'",
         "git init -q r; cd r; echo x > f; git add f; git commit -qm one; git rev-parse HEAD",
         "cd r; ls -la --time-style=full-iso | grep -v ' \\.\\.\\?$' | cut -d' ' -f 6-; git status",
     )
@@ -94,7 +102,7 @@ def test_each_pin_is_named_with_its_value_or_why_it_is_missing(opened: Opener) -
     assert tuple(found) == NAMES
     assert all(bool(pin.value) != bool(pin.missing) for pin in found.values())
     missing = {name for name, pin in found.items() if pin.missing}
-    assert missing == ({pins.USER} if os.geteuid() == 0 else set())
+    assert missing == set()
 
 
 def test_a_pin_that_can_not_be_held_says_why(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,7 @@ class Server:
     def __init__(self, channel: socket.socket, setup: dict[str, Any]) -> None:
         self.channel = channel
         self.user: int | None = setup["user"]
+        self.shown: int | None = setup["shown_user"]
         self.limits: dict[str, int] = setup["limits"]
         self.moment: int | None = setup["moment"]
         self.fixed_addresses: bool = setup["fixed_addresses"]
@@ -92,6 +93,8 @@ class Server:
         for number, fd in enumerate(fds):
             os.dup2(fd, number)
         self.lower()
+        if self.user is not None and self.shown is not None:
+            guard.appear_as(self.shown, self.user)
         if self.fixed_addresses:
             guard.fix_addresses()
         os.chdir("/work")
