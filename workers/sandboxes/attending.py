@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import time
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from harnesslab.core.ports import SandboxRefused
 from workers.sandboxes.box import Box
 
 TICK_SECONDS = 0.05
@@ -42,26 +44,34 @@ def attend(
     `check` is asked about twenty times a second and says why the request must end. A sandbox that is lost, or that
     doesn't end what it was told to end, is closed.
     """
+    with box.attended():
+        return _attend(box, name, reading, feed, timeout, check)
+
+
+def _attend(
+    box: Box,
+    name: str,
+    reading: int | None,
+    feed: Callable[[bytes], object],
+    timeout: float,
+    check: Callable[[], str | None],
+) -> Attended:
     found = Attended()
-    now = time.monotonic()
-    deadline, patience = now + timeout, float("inf")
+    deadline, patience, looked = time.monotonic() + timeout, float("inf"), time.monotonic()
     poll = select.poll()
     poll.register(box.channel, select.POLLIN)
     if reading is not None:
         poll.register(reading, select.POLLIN)
-    looked, more = now, reading is not None
-    while found.answer is None or more:
+    more = reading
+    while found.answer is None or more is not None:
         ready = {fd for fd, _ in poll.poll(TICK_SECONDS * 1000)}
         now = time.monotonic()
-        if reading in ready and reading is not None and more:
-            data = os.read(reading, _READ_BYTES)
-            feed(data)
-            if not data:
-                poll.unregister(reading)
-                more = False
+        if more is not None and more in ready and not _read(more, feed):
+            poll.unregister(more)
+            more = None
         if box.channel.fileno() in ready:
             found.answer = box.answer()
-            if not _answers(found.answer, name):
+            if found.answer is None or found.answer.get("id") != name:
                 return _lose(box, found)
             poll.unregister(box.channel)
             patience = min(patience, now + GRACE_SECONDS)  # nobody is left to keep the output open
@@ -69,16 +79,26 @@ def attend(
             return _lose(box, found)
         if found.why is None and found.answer is None and (now > deadline or now - looked > TICK_SECONDS):
             looked = now
-            found.timed_out = now > deadline
-            found.why = f"It was ended after {timeout:g} seconds." if found.timed_out else check()
-            if found.why is not None:
-                box.ask({"op": "kill"})
+            if _must_end(box, found, check, timeout if now > deadline else None):
                 patience = now + GRACE_SECONDS
     return found
 
 
-def _answers(answer: dict[str, Any] | None, name: str) -> bool:
-    return answer is not None and answer.get("id") == name
+def _read(reading: int, feed: Callable[[bytes], object]) -> bool:
+    """Take what is there, and say whether more may come."""
+    data = os.read(reading, _READ_BYTES)
+    feed(data)
+    return bool(data)
+
+
+def _must_end(box: Box, found: Attended, check: Callable[[], str | None], passed: float | None) -> bool:
+    """End a request whose time is over, or that `check` has something against."""
+    found.timed_out = passed is not None
+    found.why = check() if passed is None else f"It was ended after {passed:g} seconds."
+    if found.why is not None:
+        with contextlib.suppress(SandboxRefused):  # lost, as the channel will say
+            box.ask({"op": "kill"})
+    return found.why is not None
 
 
 def _lose(box: Box, found: Attended) -> Attended:

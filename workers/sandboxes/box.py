@@ -8,7 +8,7 @@ import secrets
 import socket
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harnesslab.core.ports import Place, SandboxRefused
@@ -29,6 +29,7 @@ class Box:
     def __init__(self, place: Place, held: Held) -> None:
         self._lock = threading.Lock()
         self._closed = False
+        self._attended = 0
         self._user = User() if os.geteuid() == 0 else None
         try:
             setup = self._start(place, held)
@@ -114,8 +115,9 @@ class Box:
 
     def last_words(self) -> str:
         """Return the last line that bubblewrap or the server inside complained with."""
-        with contextlib.suppress(OSError):  # nothing to read yet, or closed
-            self._heard = (self._heard + os.read(self._complaints, 65536))[-_COMPLAINT_BYTES:]
+        with self._lock, contextlib.suppress(OSError):  # nothing to read yet
+            if self._complaints >= 0:
+                self._heard = (self._heard + os.read(self._complaints, 65536))[-_COMPLAINT_BYTES:]
         lines = self._heard.decode(errors="replace").strip().splitlines()
         return lines[-1].strip()[:500] if lines else ""
 
@@ -129,7 +131,27 @@ class Box:
         self._process.kill()  # with it goes init, with init all that is in its namespace
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(CLOSING_SECONDS)
-        self.channel.close()
-        os.close(self._complaints)
+        with contextlib.suppress(OSError):
+            self.channel.shutdown(socket.SHUT_RDWR)  # whoever attends a request sees the end
         if self._user is not None:
             self._user.give_back()
+        self._let_go()
+
+    @contextlib.contextmanager
+    def attended(self) -> Iterator[None]:
+        """Keep the channel's number while a request is attended, also where another thread closes the sandbox."""
+        with self._lock:
+            self._attended += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._attended -= 1
+            self._let_go()
+
+    def _let_go(self) -> None:
+        with self._lock:
+            if self._closed and not self._attended and self._complaints >= 0:
+                self.channel.close()
+                os.close(self._complaints)
+                self._complaints = -1

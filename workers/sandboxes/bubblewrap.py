@@ -207,7 +207,7 @@ class BubblewrapSandbox:
     def _note(self, found: Attended) -> None:
         """Remember that the sandbox is lost."""
         if found.answer is None:
-            self._end = found.why or self._box.epitaph()
+            self._end = self._end or found.why or self._box.epitaph()
             self._box.close()
 
 

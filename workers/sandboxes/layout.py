@@ -16,8 +16,6 @@ from workers.sandboxes.pins import Held
 
 WORK = "/work"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-USER = 1000
-"""User id inside where the worker is an ordinary user."""
 _SYSTEM = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _SETTINGS = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ssl/certs", "mime.types", "terminfo")
 _OWN = frozenset({"usr", "etc", "proc", "dev", "sys", "run", "work", "tmp", *_SYSTEM})
@@ -91,6 +89,7 @@ def _setup(place: Place, held: Held, user: int | None) -> dict[str, object]:
     limits = place.limits
     return {
         "user": user,
+        "shown_user": held.shown_user,
         "moment": held.moment,
         "fixed_addresses": held.fixed_addresses,
         "sockets": {port: f"/run/sockets/{port}" for port in place.sockets},
@@ -108,7 +107,7 @@ def _namespaces(held: Held, user: int | None) -> Iterator[str]:
     yield from ("--die-with-parent", "--new-session", "--unshare-pid", "--unshare-net", "--unshare-ipc")
     yield from ("--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL")
     if user is None:
-        yield from ("--unshare-user", "--disable-userns", "--uid", str(USER), "--gid", str(USER))
+        yield from ("--unshare-user", "--disable-userns", "--uid", str(held.shown_user), "--gid", str(held.shown_user))
     else:
         for capability in _CAPABILITIES:
             yield from ("--cap-add", capability)
@@ -145,7 +144,7 @@ def _code() -> Mapping[str, bytes]:
 
 
 def _accounts(user: int | None, held: Held) -> dict[str, bytes]:
-    number = USER if user is None else user
+    number = held.shown_user or user
     name = held.host_name or "localhost"
     return {
         "/etc/passwd": f"root:x:0:0:root:/:/bin/sh\nagent:x:{number}:{number}:agent:/tmp:/bin/sh\n".encode(),
@@ -158,6 +157,8 @@ def _accounts(user: int | None, held: Held) -> dict[str, bytes]:
 
 def _sockets(place: Place) -> dict[str, str]:
     for port, host in place.sockets.items():
+        if not 1024 <= port <= 65535:
+            raise SandboxRefused(f"No sandbox can listen on port {port}.", hint="1024 to 65535")
         if not Path(host).is_socket():
             raise SandboxRefused(f"There is no socket {host} for port {port}.")
     return {f"/run/sockets/{port}": str(Path(host).absolute()) for port, host in place.sockets.items()}

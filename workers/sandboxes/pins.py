@@ -13,6 +13,7 @@ from pathlib import Path
 
 from harnesslab.core.ports import Pin, Place, SandboxRefused
 from workers.sandboxes.inside import guard
+from workers.sandboxes.users import FIRST
 
 ADDRESSES = "addresses"
 CLOCK = "clock"
@@ -46,6 +47,7 @@ NAMES = (
     URANDOM,
     USER,
 )
+SHOWN_USER = 1000
 NAME_OF_HOST = "sandbox"
 _FAKETIME = "libfaketimeMT.so.1"
 _LIBRARIES = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/lib/faketime", "/usr/lib64/faketime")
@@ -65,6 +67,8 @@ class Held:
     host_name: str | None
     files: Mapping[str, bytes]
     """Contents shown at absolute paths."""
+    shown_user: int | None
+    """User id that commands see as their own, where it isn't the machine's."""
     moment: int | None
     """Nanoseconds since 1970 of all files' times."""
 
@@ -83,6 +87,7 @@ def hold(place: Place, *, own_user: bool) -> Held:
         fixed_addresses=ADDRESSES in held,
         host_name=NAME_OF_HOST if HOST_NAME in held else None,
         files=_files(place.seed, held),
+        shown_user=SHOWN_USER if USER in held or not own_user else None,
         moment=moment * 1_000_000_000 if FILE_TIMES in held else None,
     )
 
@@ -94,7 +99,7 @@ def _pin(name: str, place: Place, own_user: bool) -> Pin:
     elif name in (CLOCK, RANDOM) and not _faketime():
         missing = f"{_FAKETIME} is not installed (on Debian: apt-get install libfaketime)"
     elif name == USER and own_user:
-        missing = "each sandbox has a user id of its own, the lowest that is free"
+        missing = _user_missing()
     return Pin(name, "" if missing else _value(name, place), missing)
 
 
@@ -114,7 +119,7 @@ def _value(name: str, place: Place) -> str:
         TIME_ZONE: "UTC",
         UPTIME: _UPTIME.decode().strip(),
         URANDOM: f"{_RANDOM_BYTES} bytes from the place's seed, anew at each opening",
-        USER: "1000",
+        USER: str(SHOWN_USER),
     }[name]
 
 
@@ -173,5 +178,28 @@ def _faketime() -> str:
 @lru_cache(maxsize=1)
 def _addresses_missing() -> str:
     trial = f"import ctypes, sys; sys.exit(ctypes.CDLL(None).personality({guard.FIXED_ADDRESSES}) == -1)"
-    tried = subprocess.run([sys.executable, "-I", "-S", "-c", trial], capture_output=True, check=False)  # noqa: S603
+    try:
+        tried = subprocess.run([sys.executable, "-I", "-S", "-c", trial], capture_output=True, check=False)  # noqa: S603
+    except OSError as error:
+        return f"it can't be tried: {error.strerror}"
     return "" if tried.returncode == 0 else "this machine does not let address randomisation be switched off"
+
+
+@lru_cache(maxsize=1)
+def _user_missing() -> str:
+    try:
+        tried = subprocess.run(
+            ["/usr/bin/unshare", "--user", "true"],
+            capture_output=True,
+            check=False,
+            user=FIRST,
+            group=FIRST,
+            extra_groups=[],
+            env={},
+            cwd="/",
+        )
+    except OSError as error:
+        return f"user namespaces can't be tried: {error.strerror}"
+    return (
+        "" if tried.returncode == 0 else "this machine forbids user namespaces, so each sandbox shows its own user id"
+    )

@@ -25,7 +25,7 @@ OPEN_FILES = 1024
 LINGER_SECONDS = 0.1
 """How long a process may outlive the command that started it without being called left running."""
 ENDING_SECONDS = 5.0
-STAMPED = ("/work", "/tmp")  # noqa: S108  # private to the sandbox
+WRITABLE = ("/work", "/tmp", "/dev/shm")  # noqa: S108  # private to the sandbox
 
 
 class Server:
@@ -34,6 +34,7 @@ class Server:
     def __init__(self, channel: socket.socket, setup: dict[str, Any]) -> None:
         self.channel = channel
         self.user: int | None = setup["user"]
+        self.shown: int | None = setup["shown_user"]
         self.limits: dict[str, int] = setup["limits"]
         self.moment: int | None = setup["moment"]
         self.fixed_addresses: bool = setup["fixed_addresses"]
@@ -68,8 +69,7 @@ class Server:
         ended = os.waitpid(process, 0)[1]
         left = limit is None and self.lingers()
         self.end_all()
-        if self.moment is not None:
-            self.in_child(self.stamp)
+        self.stamp()
         return {"status": os.waitstatus_to_exitcode(ended), "left": left, "limit": limit}
 
     def work(self, request: dict[str, Any], fds: list[int]) -> dict[str, object]:
@@ -84,8 +84,7 @@ class Server:
                     tree.write("/work", source, self.moment)
 
         refused = self.in_child(act, spare=fds)
-        if self.moment is not None:
-            self.in_child(self.stamp)
+        self.stamp()
         return {"refused": refused}
 
     def become(self, request: dict[str, Any], fds: list[int]) -> None:
@@ -94,6 +93,8 @@ class Server:
         for number, fd in enumerate(fds):
             os.dup2(fd, number)
         self.lower()
+        if self.user is not None and self.shown is not None:
+            guard.appear_as(self.shown, self.user)
         if self.fixed_addresses:
             guard.fix_addresses()
         os.chdir("/work")
@@ -161,8 +162,17 @@ class Server:
 
     def stamp(self) -> None:
         """Give all files the pinned time."""
-        for root in STAMPED:
-            tree.fix_times(root, self.moment or 0)
+        moment = self.moment
+        if moment is None:
+            return
+
+        def act() -> None:
+            for root in WRITABLE:
+                tree.fix_times(root, moment)
+
+        self.in_child(act)
+        for root in WRITABLE[1:]:  # these belong to this process
+            os.utime(root, ns=(moment, moment))
 
     def watch(self, process: int) -> str | None:
         """Wait for a command's end, ending it where the worker says so or it makes too many files."""
@@ -206,7 +216,7 @@ class Server:
 
 def files_made() -> int:
     """Return how many files there are; an empty one takes memory and no disk."""
-    found = [os.statvfs(root) for root in STAMPED]
+    found = [os.statvfs(root) for root in WRITABLE]
     return sum(one.f_files - one.f_ffree for one in found)
 
 
