@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-PURE = ("tests/core", "tests/formats", "tests/figures", "tests/architecture")
+PURE = ("tests/core", "tests/formats", "tests/figures", "tests/architecture", "tests/workers/engines")
 """Folders whose tests run without Django."""
 
 

@@ -4,6 +4,7 @@ records, one that repeats what was recorded."""
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import http.client
 import http.server
 import json
@@ -16,6 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+
+LONGEST = 2000
+"""Characters of a request that are kept in a recording."""
 
 
 @contextlib.contextmanager
@@ -66,11 +71,12 @@ class Record:
 
     @staticmethod
     def key(method: str, path: str, body: bytes) -> str:
-        """Name a request by what it says; the name of a request is its own each time."""
+        """Name a request by what it says, a long one by its digest; the name it has at the server is new each time."""
         document = json.loads(body) if body else None
         if isinstance(document, dict):
             document.pop("rid", None)
-        return json.dumps([method, path, document], sort_keys=True)
+        said = json.dumps([method, path, document], sort_keys=True)
+        return said if len(said) <= LONGEST else f"{method} {path} {hashlib.sha256(said.encode()).hexdigest()}"
 
     def write(self, path: Path, clean: Callable[[str], str]) -> None:
         """Write it, made free of places and names of one machine."""

@@ -387,3 +387,11 @@ def test_token_ids_as_vllm_gives_them() -> None:
     assert (got.answer.prompt_token_ids, got.answer.token_ids, got.answer.seed_honoured) == ((1, 2, 3), (9,), True)
     sent = json.loads(got.raw_request)
     assert (sent["return_token_ids"], sent["logprobs"], sent["top_logprobs"]) == (True, True, 3)
+
+
+def test_what_the_callers_own_function_raises_is_its_own() -> None:
+    def broken(_text: str) -> bool:
+        raise BrokenPipeError("my reader went away")
+
+    with pytest.raises(BrokenPipeError, match="my reader"):
+        ask(speaking(chunks(piece("a"))), stream=True, on_text=broken)
