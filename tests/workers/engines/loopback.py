@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-
 LONGEST = 2000
 """Characters of a request that are kept in a recording."""
 
