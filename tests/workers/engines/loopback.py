@@ -11,6 +11,7 @@ import json
 import re
 import socket
 import socketserver
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -23,13 +24,14 @@ LONGEST = 2000
 
 
 @contextlib.contextmanager
-def raw_server(speak: Callable[[socket.socket, bytes], None]) -> Iterator[str]:
+def raw_server(speak: Callable[[socket.socket, bytes], None], tls: ssl.SSLContext | None = None) -> Iterator[str]:
     """Serve connections by a function that gets the socket and the request as it came."""
 
     class Handler(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             with contextlib.suppress(OSError):
-                speak(self.request, _request(self.request))
+                connection = self.request if tls is None else tls.wrap_socket(self.request, server_side=True)
+                speak(connection, _request(connection))
 
     class Server(socketserver.ThreadingTCPServer):
         daemon_threads = True
