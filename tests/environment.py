@@ -9,7 +9,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-PURE = ("tests/core", "tests/formats", "tests/figures", "tests/architecture", "tests/workers/sandboxes")
+PURE = (
+    "tests/core",
+    "tests/formats",
+    "tests/figures",
+    "tests/architecture",
+    "tests/workers/engines",
+    "tests/workers/sandboxes",
+    "tests/workers/driver",
+)
 """Folders whose tests run without Django."""
 
 

@@ -24,7 +24,8 @@ class ModelRequest:
     messages: Sequence[JSON]
     settings: Mapping[str, JSON] = field(default_factory=dict)
     """Sampling and stop rules by their OpenAI names: temperature, top_p, top_k, max_tokens, stop, seed (an integer),
-    response_format, grammar, tool_choice, reasoning_effort."""
+    response_format, grammar, tool_choice, reasoning_effort. A seed of more bits than an engine takes is sent as a
+    remainder, which the exchange's settings show."""
     tools: JSON = None
     """Tool schemas; None for none."""
     stream: bool = False
@@ -115,12 +116,16 @@ class Engine(Protocol):
     """A model server."""
 
     def ask(self, request: ModelRequest, *, timeout: float, on_text: Callable[[str], bool] | None = None) -> Exchange:
-        """Make one attempt; never raises for what the server does. `on_text` gets streamed text, and stops it by
-        answering False."""
+        """Make one attempt; never raises for what the server does. `on_text` gets streamed text, an empty one for
+        each piece that adds none, and stops it by answering False."""
 
     def conditions(self) -> Mapping[str, Condition]:
         """Ask the server for its facts as manifest conditions, `model.*`, `engine.*`, `hardware.*`; raises
         `EngineDown`."""
+
+    def startup(self) -> Mapping[str, JSON]:
+        """Return what differs between two starts of one configuration, so that a restart in the middle of a rollout
+        is seen; empty where the server tells nothing of it. Raises `EngineDown`."""
 
     def health(self) -> Health:
         """Say whether it answers."""

@@ -54,8 +54,8 @@ def attempt(
 
 
 def unsent(body: Mapping[str, JSON], model: str, failure: Failure) -> Exchange:
-    """Return the exchange of a request that could not be sent."""
-    return Exchange(model, dialect.settings_of(body), dialect.encoded(body), b"", 0.0, failure=failure)
+    """Return the exchange of a request that was never sent."""
+    return Exchange(model, dialect.settings_of(body), b"", b"", 0.0, failure=failure)
 
 
 def _outcome(

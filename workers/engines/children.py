@@ -136,9 +136,8 @@ def start(configuration: Configuration, spawner: Executor, complain: Callable[[s
     child = Child(configuration, process, key)
     child.listener = threading.Thread(target=_listen, args=(child, complain), daemon=True)
     child.listener.start()
-    told = _told(child, key)
     try:
-        facts = parse(told)
+        facts = parse(_told(child, key))
     except ValueError:
         facts = None
     if not isinstance(facts, dict):
@@ -153,7 +152,7 @@ def _told(child: Child, key: str) -> bytes:
     given, told = child.process.stdin, child.process.stdout
     if given is None or told is None:
         return b""
-    with contextlib.suppress(OSError), selectors.DefaultSelector() as selector:
+    with contextlib.suppress(OSError), told, selectors.DefaultSelector() as selector:
         given.write(key.encode() + b"\n")
         given.flush()
         selector.register(told, selectors.EVENT_READ)

@@ -12,8 +12,13 @@ from harnesslab.core.canonical import JSON, MAX_DEPTH, nested_within
 from harnesslab.core.events import ToolRequest
 from harnesslab.core.ports import Answer, Failure, FailureKind, ModelRequest
 
-NOT_SETTINGS = frozenset({"model", "messages", "tools", "stream", "stream_options", "rid", "input_ids"})
-"""Parts of a body that are recorded elsewhere, or are no rule of sampling."""
+NOT_SETTINGS = frozenset(
+    {
+        *("model", "messages", "tools", "stream", "stream_options", "rid"),
+        *("return_token_ids", "return_input_ids_in_sglext", "return_output_ids_in_sglext"),
+    }
+)
+"""Parts of a body that are recorded elsewhere, or only say what the answer shall hold."""
 DEEPEST = MAX_DEPTH - 20
 """Levels of nesting that still fit into an event."""
 _SAFE_INTEGER = 2**53 - 1

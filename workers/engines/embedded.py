@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ SEEDS = 2**32 - 1
 RENDER_S = 10.0
 _RENDERED = ("messages", "tools", "tool_choice", "response_format", "chat_template_kwargs", "reasoning_effort")
 """Parts of a body that the chat template may see."""
+_LATE = FailureKind.TIMEOUT
 _LOST = frozenset({FailureKind.UNREACHABLE, FailureKind.SERVER_ERROR, FailureKind.MALFORMED})
 
 
@@ -54,22 +56,25 @@ class EmbeddedEngine:
 
     def ask(self, request: ModelRequest, *, timeout: float, on_text: Callable[[str], bool] | None = None) -> Exchange:
         """Make one attempt, starting the server first where it does not run."""
-        body = self._body(request)
+        body, began = self._body(request), time.monotonic()
         try:
-            server = self._host.ensure(self._configuration)
+            server = self._host.ensure(self._configuration, timeout)
+            transport = _transport(server)
         except EngineDown as error:
-            return unsent(body, self._model, Failure(FailureKind.UNREACHABLE, error.sentence))
-        transport = _transport(server)
+            late = time.monotonic() - began >= timeout
+            return unsent(body, self._model, Failure(_LATE if late else FailureKind.UNREACHABLE, error.sentence))
+        waited = time.monotonic() - began
         exchange = attempt(
             transport,
             "/v1/chat/completions",
             body,
             model=self._model,
-            timeout=timeout,
+            timeout=max(0.0, timeout - waited),
             on_text=on_text,
             pieces=Completion(),
             read=dialect.answer_of,
         )
+        exchange = dataclasses.replace(exchange, waited=waited)
         if exchange.failure is not None and exchange.failure.kind in _LOST:
             return dataclasses.replace(exchange, failure=self._explained(exchange.failure, server))
         if exchange.answer is not None:
@@ -81,7 +86,7 @@ class EmbeddedEngine:
         server = self._host.ensure(self._configuration)
         props = asked(_transport(server), "/props")
         return every_condition(
-            {**llama_facts(props), **_configured(self._configuration, self._model), **_told(server), **_machine()},
+            {**_configured(self._configuration, self._model), **llama_facts(props), **_told(server), **_machine()},
             "llama.cpp states nothing of it",
         )
 

@@ -17,6 +17,8 @@ from workers.engines.children import START_S
 from workers.engines.configuration import Configuration
 from workers.engines.socket_path import reachable
 
+LOG = "engines.log"
+"""Where a host that a command started for itself says what it does."""
 CONNECT_S = 5.0
 READY_S = 30.0
 """A host that takes longer to listen counts as one that does not start."""
@@ -30,9 +32,9 @@ class Host:
     def __init__(self, home: Path) -> None:
         self._home = home
 
-    def ensure(self, configuration: Configuration) -> Mapping[str, JSON]:
+    def ensure(self, configuration: Configuration, timeout: float = START_S) -> Mapping[str, JSON]:
         """Have a server of this configuration: its address, pid, key, facts and digests; raises `EngineDown`."""
-        return self._ask({"do": "ensure", "configuration": configuration.to_json()}, START_S)
+        return self._ask({"do": "ensure", "configuration": configuration.to_json()}, timeout)
 
     def restart(self, configuration: Configuration) -> Mapping[str, JSON]:
         """End its server and start another; raises `EngineDown`."""
@@ -130,8 +132,12 @@ def _others(host: Host) -> bool:
 
 
 def _start(home: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(  # noqa: S603 - our own module
-        [sys.executable, "-m", "workers.engines.host", "--home", str(home), "--while-held"],
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl-C reaches the command, which lets go in its own time
-    )
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (home / LOG).open("ab") as log:
+        return subprocess.Popen(  # noqa: S603 - our own module
+            [sys.executable, "-m", "workers.engines.host", "--home", str(home), "--while-held"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # Ctrl-C reaches the command, which lets go in its own time
+        )

@@ -90,6 +90,10 @@ class OpenAIEngine:
             known |= self._disclosed(_OWNERS[owner])
         return every_condition(known, "the server does not disclose it")
 
+    def startup(self) -> Mapping[str, JSON]:
+        """Return nothing: no server of this kind tells one start from another."""
+        return {}
+
     def health(self) -> Health:
         """Say whether it lists its models."""
         try:

@@ -139,9 +139,9 @@ class SGLangEngine:
             pieces=sglang_native.Generation(),
             read=sglang_native.answer_of,
         )
-        if exchange.answer is None:
-            return exchange
-        return dataclasses.replace(exchange, answer=dataclasses.replace(exchange.answer, prompt_token_ids=ids))
+        answer = exchange.answer and dataclasses.replace(exchange.answer, prompt_token_ids=ids)
+        # by their OpenAI names, so that one request has the same settings whichever endpoint it went to
+        return dataclasses.replace(exchange, settings=dialect.settings_of(body), answer=answer)
 
     def _prompt_ids(self, request: ModelRequest) -> tuple[int, ...] | Failure:
         body = dialect.encoded({"model": self._model, "messages": list(request.messages)})

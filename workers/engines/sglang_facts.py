@@ -5,6 +5,7 @@ What the server says "auto" of is recorded as that word: it stands for a choice 
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 
@@ -36,6 +37,8 @@ READ = (
 """Every key of `/server_info` that is read here."""
 _PROCESS_OWN = ("--host", "--port", "--log-level")
 """Arguments that name a place: they would make two equal servers look different."""
+_SECRET = re.compile(r"^--.*[-_](?:key|token|password|secret)$")
+"""Arguments whose value must not be kept; a server tells them to whoever may ask."""
 _REASONS = {
     "model.weights_digest": "SGLang reports no digest of the weights: hash the files beside the server",
     "model.tokenizer": "SGLang reports the tokenizer's path, no digest of it",
@@ -107,7 +110,7 @@ def _compile(server: Mapping[str, JSON]) -> JSON:
 
 
 def _arguments(command: JSON) -> JSON:
-    """Return the arguments as given, without those that only name this instance."""
+    """Return the arguments as given, without those that only name this instance, keys cut out."""
     if not isinstance(command, str):
         return None
     try:
@@ -115,12 +118,16 @@ def _arguments(command: JSON) -> JSON:
     except ValueError:
         return [command]
     kept: list[JSON] = []
-    skip = False
+    before = ""
     for word in words:
-        name = word.split("=")[0]
-        if not skip and name not in _PROCESS_OWN:
-            kept.append(word)
-        skip = name in _PROCESS_OWN and "=" not in word
+        name, given, _ = word.partition("=")
+        if before in _PROCESS_OWN or name in _PROCESS_OWN:
+            pass
+        elif _SECRET.search(before):
+            kept.append("[key]")
+        else:
+            kept.append(f"{name}=[key]" if given and _SECRET.search(name) else word)
+        before = name if name.startswith("--") and not given else ""
     return kept
 
 

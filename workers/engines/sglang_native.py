@@ -23,8 +23,8 @@ _NAMES = {
         )
     },
 }
-_CHAT_ONLY = frozenset({"logprobs", "top_logprobs", "return_token_ids", "tool_choice", "parallel_tool_calls"})
-_OTHERWISE = frozenset({"return_input_ids_in_sglext", "return_output_ids_in_sglext", "response_format"})
+_OTHERWISE = frozenset({"logprobs", "top_logprobs", "tool_choice", "parallel_tool_calls", "response_format"})
+"""Settings that the native body says in another way, or that mean nothing without tools."""
 
 
 def body_of(chat: Mapping[str, JSON], ids: Sequence[int], *, alternatives: int) -> dict[str, JSON] | Failure:
@@ -33,7 +33,7 @@ def body_of(chat: Mapping[str, JSON], ids: Sequence[int], *, alternatives: int) 
     for name, value in chat.items():
         if name in _NAMES:
             sampling[_NAMES[name]] = value
-        elif name not in dialect.NOT_SETTINGS | _CHAT_ONLY | _OTHERWISE:
+        elif name not in dialect.NOT_SETTINGS | _OTHERWISE:
             return Failure(FailureKind.REFUSED, f"/generate has no setting {name}: use the endpoint chat for it")
     schema = _schema(chat.get("response_format"))
     if isinstance(schema, Failure):

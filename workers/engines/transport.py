@@ -40,6 +40,10 @@ class _Stop(Exception):
     """The reader wants no more."""
 
 
+class _Caller(Exception):
+    """What the caller's own function raised, which is no failure of the network."""
+
+
 class Transport:
     """Speaks HTTP with one server, each request on a connection of its own.
 
@@ -75,6 +79,8 @@ class Transport:
             self._exchange(method, path, body, deadline, gathered, on_bytes)
         except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError, OSError, _Stop) as error:
             failure = self._failure(error, gathered, deadline, timeout)
+        except _Caller as error:
+            raise error.args[0] from None
         latency = time.monotonic() - began
         return Reply(gathered.status, gathered.headers, self._clean(bytes(gathered.body)), latency, failure)
 
@@ -102,8 +108,8 @@ class Transport:
             for piece in response.iter_stream():
                 deadline.left()
                 gathered.add(piece)
-                if on_bytes is not None and response.status == 200 and not on_bytes(self._clean(piece)):
-                    raise _Stop
+                if on_bytes is not None and response.status == 200:
+                    _pass_on(self._clean(piece), on_bytes)
 
     def _failure(self, error: Exception, gathered: _Gathered, deadline: Deadline, timeout: float) -> Failure:
         size = len(gathered.body)
@@ -144,6 +150,15 @@ class _Gathered:
         if len(piece) > room:
             self.over = True
             raise _Stop
+
+
+def _pass_on(piece: bytes, on_bytes: Callable[[bytes], bool]) -> None:
+    try:
+        wanted = on_bytes(piece)
+    except OSError as error:
+        raise _Caller(error) from error
+    if not wanted:
+        raise _Stop
 
 
 def _was_lost(error: httpcore.ProtocolError) -> bool:

@@ -20,6 +20,7 @@ WEATHER: JSON = [
         "function": {
             "name": "weather",
             "description": "Tell the weather of a city.",
+            "strict": True,
             "parameters": {
                 "type": "object",
                 "properties": {"city": {"type": "string", "enum": ["Oslo", "Lima"]}},

@@ -4,12 +4,14 @@ records, one that repeats what was recorded."""
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import http.client
 import http.server
 import json
 import re
 import socket
 import socketserver
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -17,15 +19,19 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+LONGEST = 2000
+"""Characters of a request that are kept in a recording."""
+
 
 @contextlib.contextmanager
-def raw_server(speak: Callable[[socket.socket, bytes], None]) -> Iterator[str]:
+def raw_server(speak: Callable[[socket.socket, bytes], None], tls: ssl.SSLContext | None = None) -> Iterator[str]:
     """Serve connections by a function that gets the socket and the request as it came."""
 
     class Handler(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             with contextlib.suppress(OSError):
-                speak(self.request, _request(self.request))
+                connection = self.request if tls is None else tls.wrap_socket(self.request, server_side=True)
+                speak(connection, _request(connection))
 
     class Server(socketserver.ThreadingTCPServer):
         daemon_threads = True
@@ -66,11 +72,12 @@ class Record:
 
     @staticmethod
     def key(method: str, path: str, body: bytes) -> str:
-        """Name a request by what it says; the name of a request is its own each time."""
+        """Name a request by what it says, a long one by its digest; the name it has at the server is new each time."""
         document = json.loads(body) if body else None
         if isinstance(document, dict):
             document.pop("rid", None)
-        return json.dumps([method, path, document], sort_keys=True)
+        said = json.dumps([method, path, document], sort_keys=True)
+        return said if len(said) <= LONGEST else f"{method} {path} {hashlib.sha256(said.encode()).hexdigest()}"
 
     def write(self, path: Path, clean: Callable[[str], str]) -> None:
         """Write it, made free of places and names of one machine."""

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import math
 import socket
+import ssl
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from harnesslab.core.canonical import JSON, canonical_bytes
 from harnesslab.core.ports import Exchange, FailureKind, ModelRequest
@@ -387,3 +393,47 @@ def test_token_ids_as_vllm_gives_them() -> None:
     assert (got.answer.prompt_token_ids, got.answer.token_ids, got.answer.seed_honoured) == ((1, 2, 3), (9,), True)
     sent = json.loads(got.raw_request)
     assert (sent["return_token_ids"], sent["logprobs"], sent["top_logprobs"]) == (True, True, 3)
+
+
+def test_what_the_callers_own_function_raises_is_its_own() -> None:
+    def broken(_text: str) -> bool:
+        raise BrokenPipeError("my reader went away")
+
+    with pytest.raises(BrokenPipeError, match="my reader"):
+        ask(speaking(chunks(piece("a"))), stream=True, on_text=broken)
+
+
+def test_tls_is_checked_and_spoken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate, key = self_signed(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+
+    def speak(connection: socket.socket, _request: bytes) -> None:
+        connection.sendall(response(json.dumps(GOOD).encode()))
+
+    with raw_server(speak, context) as address:
+        secure = address.replace("http://127.0.0.1", "https://localhost")
+        doubtful = OpenAIEngine(secure, "m").ask(ModelRequest(HELLO), timeout=10)
+        failed(doubtful, FailureKind.UNREACHABLE, "certificate verify failed")
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        got = OpenAIEngine(secure, "m").ask(ModelRequest(HELLO), timeout=10)
+        assert got.answer is not None, got.failure
+
+
+def self_signed(folder: Path) -> tuple[Path, Path]:
+    """Make a certificate of localhost."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    form, kind = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    certificate, private = folder / "cert.pem", folder / "key.pem"
+    certificate.write_bytes(made.public_bytes(form))
+    private.write_bytes(key.private_bytes(form, kind, serialization.NoEncryption()))
+    return certificate, private
