@@ -14,13 +14,11 @@ from harnesslab.accounts.models import User
 from harnesslab.actions import jobs
 from harnesslab.actions.comparisons import prepare
 from harnesslab.core.contract import Contract, Level
-from harnesslab.core.errors import Conflict, InvalidValue, NotComparable
-from harnesslab.core.events import ToolCall
+from harnesslab.core.errors import Conflict, InvalidValue
 from harnesslab.core.predicates import Predicate
 from harnesslab.core.recipe import DRAWN, SAME
 from harnesslab.core.record import flows_on
 from harnesslab.core.rerun import Mode, Plan, controls, unsafe_fork
-from harnesslab.core.trace import Trace
 from harnesslab.queries.engines import engine_named
 from harnesslab.queries.reruns import get_rerun, recipe_of, refusal, same_as, strictest
 from harnesslab.queries.rollouts import get_rollout
@@ -32,7 +30,6 @@ from workers.driver.checkout import resolve
 
 QUEUE = "gpu"
 KIND = "rollout"
-ALTERED = " (altered by the self-test)"
 
 
 def request(
@@ -135,18 +132,6 @@ def conclude(rollout: Rollout, *, diverged: bool) -> Conclusion:
         trace = StoredTape(rollout).trace()
         bad = Predicate.from_json(rerun.regression.predicate).met(trace, rerun.regression.from_step)
     return Conclusion(same_as(rerun.parent, rollout, contract, diverged=diverged), bad)
-
-
-def altered(trace: Trace) -> Trace:
-    """Return a copy with one tool result changed that is known to flow on: served, it must make a rerun diverge."""
-    place = flows_on(trace)
-    if place is None:
-        raise NotComparable("no result of a tool flows on")
-    call = trace.events[place]
-    if not isinstance(call, ToolCall):
-        raise NotComparable("no result of a tool flows on")
-    changed = msgspec.structs.replace(call, result=f"{call.result}{ALTERED}", seen=None)
-    return Trace((*trace.events[:place], changed, *trace.events[place + 1 :]), trace.payloads, trace.digests)
 
 
 @transaction.atomic

@@ -10,9 +10,12 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from harnesslab.core.canonical import JSON, canonical_bytes, sha256
 from harnesslab.core.comparators import Payloads, Reader
 from harnesslab.core.contract import RAW, Contract, Level
+from harnesslab.core.errors import NotComparable
 from harnesslab.core.events import ClockRead, ModelCall, ToolCall, UserTurn, Window
 from harnesslab.core.messages import view
 from harnesslab.core.seals import ListDigests
@@ -21,6 +24,7 @@ from harnesslab.core.trace import Trace, model_inputs
 ASKED = "asked"
 """Key in a model call's `extra` of the settings that the harness itself stated."""
 _UNASKED = frozenset({"seed"})
+ALTERED = " (altered by the self-test)"
 
 
 class RequestKeys:
@@ -205,3 +209,16 @@ def _given_later(trace: Trace, index: int, call: ToolCall) -> bool:
     return bool(text.strip()) and any(
         text in _shown(trace.payloads[place]) for event in later for place in event.input.add
     )
+
+
+def altered(trace: Trace) -> Trace:
+    """Return a copy with one tool result changed that is known to flow on: served, it must make a rerun diverge.
+
+    Raises `NotComparable` where no result does.
+    """
+    place = flows_on(trace)
+    call = trace.events[place] if place is not None else None
+    if place is None or not isinstance(call, ToolCall):
+        raise NotComparable("no result of a tool flows on into a later request, so that nothing can be altered")
+    changed = msgspec.structs.replace(call, result=f"{call.result}{ALTERED}", seen=None)
+    return Trace((*trace.events[:place], changed, *trace.events[place + 1 :]), trace.payloads, trace.digests)

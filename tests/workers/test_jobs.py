@@ -34,7 +34,12 @@ def rung(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
 @pytest.fixture
 def kind(monkeypatch: pytest.MonkeyPatch) -> Kind:
     """Register what jobs of the kind `trial` do."""
-    return lambda work: monkeypatch.setattr(task, "KINDS", {"trial": work})
+
+    def register(work: Callable[..., Any]) -> None:
+        known = {"trial": lambda attempt: work(attempt.payload, attempt.progress)}
+        monkeypatch.setattr(task, "KINDS", known)
+
+    return register
 
 
 def make(**fields: Any) -> Job:
@@ -199,7 +204,7 @@ def test_an_unknown_kind_fails_with_a_sentence() -> None:
     job = Job.objects.create(kind="divination", payload={})
     ended(job)
     assert job.state == JobState.FAILED
-    assert job.message == "this version has no job of kind 'divination'; it knows import"
+    assert job.message == "this version has no job of kind 'divination'; it knows import, probe, rollout"
 
 
 def test_an_expected_error_fails_with_its_sentence(kind: Kind) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 
 from harnesslab.actions.slots import Slots, turn
+from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import TryLater
 from harnesslab.core.manifest import Condition
 from harnesslab.core.ports import Engine, Exchange, Failure, FailureKind, Health, ModelRequest
@@ -34,6 +35,10 @@ class GuardedEngine:
     def conditions(self) -> Mapping[str, Condition]:
         """Ask the server for its facts."""
         return self._engine.conditions()
+
+    def startup(self) -> Mapping[str, JSON]:
+        """Return what differs between two starts of one configuration."""
+        return self._engine.startup()
 
     def health(self) -> Health:
         """Say whether it answers."""

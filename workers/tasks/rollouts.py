@@ -17,6 +17,7 @@ from harnesslab.actions.recorder import Ending, Placement, Recorder
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.ports import EngineDown, Sandboxes, SandboxRefused
 from harnesslab.core.recipe import Recipe
+from harnesslab.core.record import altered
 from harnesslab.core.rollout import Grade, Outcome, Recording, Source
 from harnesslab.core.trace import Trace
 from harnesslab.queries.engines import engine_named
@@ -88,7 +89,7 @@ class _Run:
         guarded = GuardedEngine(client, slots.slots(), row.pk, row.ceiling, row.model, stopped)
         trace = order.record
         if trace is not None and order.plan is not None and order.plan.self_test:
-            trace = reruns.altered(trace)
+            trace = altered(trace)
         parts = Parts(
             recipe=order.recipe,
             engine=guarded,

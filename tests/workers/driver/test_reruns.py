@@ -7,12 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harnesslab.actions.reruns import altered
 from harnesslab.core import comparators
 from harnesslab.core.cases import SimulatedUser
 from harnesslab.core.contract import RAW
 from harnesslab.core.events import ClockRead, HarnessAction, ModelCall, ToolCall, UserTurn
 from harnesslab.core.recipe import SideEffects
+from harnesslab.core.record import altered
 from harnesslab.core.rerun import Mode, OnMiss, Plan, Switch
 from harnesslab.core.rollout import Outcome
 from harnesslab.core.trace import Trace
@@ -140,7 +140,7 @@ def test_a_fork_serves_its_prefix_and_rebuilds_the_environment_by_running_the_co
 
 def test_a_fork_stops_where_the_environment_drifted(tmp_path: Path) -> None:
     rig = Rig(tmp_path, pins=())
-    parent = recording(rig, "head -c 6 /dev/urandom | od -An -tx1", "submit")
+    parent = recording(rig, "head -c 16 /dev/urandom | od -An -tx1", "submit")
     with model("submit") as served:
         rollout = rig.go(served, Plan(mode=Mode.LIVE, from_step=1), parent.trace)
     assert rollout.done.result.diverged
