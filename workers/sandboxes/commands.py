@@ -29,11 +29,15 @@ _AUTHOR = {
 
 
 def program(command: str | Sequence[str]) -> list[str]:
-    """Return a command as a program with arguments; text is for bash where there is one, else for sh."""
+    """Return a command as a program with arguments; text is for bash where there is one, else for sh.
+
+    bash has a `getenv` of its own that hides the pinned clock from the library that pins it, unless a process before
+    it has set that up: this is what `env` is for.
+    """
     if not isinstance(command, str):
         return list(command)
     shell = ["/bin/bash", "--noprofile", "--norc"] if Path("/bin/bash").exists() else ["/bin/sh"]
-    return [*shell, "-c", command]
+    return ["/usr/bin/env", *shell, "-c", command]
 
 
 def environment(place: Place, held: Held) -> dict[str, str]:

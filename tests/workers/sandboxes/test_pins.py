@@ -14,7 +14,7 @@ from workers.sandboxes.pins import NAMES
 
 CASES: dict[str, tuple[str, Sequence[str]]] = {
     pins.ADDRESSES: ("python3 -c 'print(id(object()))'; grep stack /proc/self/maps", ()),
-    pins.CLOCK: ("date +%s.%N; python3 -c 'import time, uuid; print(time.time())'", ()),
+    pins.CLOCK: ("date +%s.%N; echo $EPOCHREALTIME; python3 -c 'import time, uuid; print(time.time())'", ()),
     pins.RANDOM: ("python3 -c 'import os, random; print(os.urandom(8), random.random())'", ()),
     pins.URANDOM: ("head -c 16 /dev/urandom | od -x; head -c 16 /dev/random | od -x", ()),
     # Python draws its hash seed from what the other pin fixes

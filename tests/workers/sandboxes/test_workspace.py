@@ -140,6 +140,14 @@ def test_times_are_the_same_after_each_command(sandbox: BubblewrapSandbox) -> No
     assert set(said.output.split()) == {b"1767225600-1767225600"}
 
 
+def test_the_pinned_clock_leaves_no_files(sandbox: BubblewrapSandbox) -> None:
+    sandbox.run("date; sleep 0 & sleep 0; wait", timeout=10)
+    assert sandbox.run(
+        ["python3", "-c", "import os; print(os.listdir('/work'), os.listdir('/tmp'))"], timeout=10
+    ).output == (b"[] []\n")
+    assert b"_3" not in sandbox.run("ls /dev/shm", timeout=10).output
+
+
 def _entry(kind: bytes, name: bytes = b"", content: bytes = b"") -> bytes:
     return HEADER.pack(kind, 0o644, len(name), len(content)) + name + content
 

@@ -22,6 +22,7 @@ from workers.sandboxes.inside import forwarder, frames, guard, tree
 REQUEST_BYTES = 64 * 1024 * 1024
 TICK_MS = 50
 OPEN_FILES = 1024
+CLOCK_FILES = ("faketime_shm_", "sem.faketime_sem_")
 LINGER_SECONDS = 0.1
 """How long a process may outlive the command that started it without being called left running."""
 ENDING_SECONDS = 5.0
@@ -69,7 +70,7 @@ class Server:
         ended = os.waitpid(process, 0)[1]
         left = limit is None and self.lingers()
         self.end_all()
-        self.stamp()
+        self.tidy()
         return {"status": os.waitstatus_to_exitcode(ended), "left": left, "limit": limit}
 
     def work(self, request: dict[str, Any], fds: list[int]) -> dict[str, object]:
@@ -84,7 +85,7 @@ class Server:
                     tree.write("/work", source, self.moment)
 
         refused = self.in_child(act, spare=fds)
-        self.stamp()
+        self.tidy()
         return {"refused": refused}
 
     def become(self, request: dict[str, Any], fds: list[int]) -> None:
@@ -160,19 +161,20 @@ class Server:
         os.waitpid(process, 0)
         return refused or None
 
-    def stamp(self) -> None:
-        """Give all files the pinned time."""
+    def tidy(self) -> None:
+        """Remove what the library of the pinned clock leaves of each process, and give all files the pinned time."""
         moment = self.moment
-        if moment is None:
-            return
 
         def act() -> None:
-            for root in WRITABLE:
-                tree.fix_times(root, moment)
+            for name in os.listdir(WRITABLE[-1]):
+                if name.startswith(CLOCK_FILES):
+                    os.unlink(f"{WRITABLE[-1]}/{name}")
+            for root in WRITABLE if moment is not None else ():
+                tree.fix_times(root, moment or 0)
 
         self.in_child(act)
-        for root in WRITABLE[1:]:  # these belong to this process
-            os.utime(root, ns=(moment, moment))
+        for root in WRITABLE[1:] if moment is not None else ():  # these belong to this process
+            os.utime(root, ns=(moment or 0, moment or 0))
 
     def watch(self, process: int) -> str | None:
         """Wait for a command's end, ending it where the worker says so or it makes too many files."""
