@@ -4,7 +4,20 @@ from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, URLResolver, path
 
 from harnesslab.api.routes import api
-from harnesslab.pages import accounts, bundles, compare, imports, jobs, login, manifests, projects, requests, rollouts
+from harnesslab.pages import (
+    accounts,
+    bundles,
+    compare,
+    engines,
+    imports,
+    jobs,
+    login,
+    manifests,
+    projects,
+    requests,
+    reruns,
+    rollouts,
+)
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", projects.projects, name="projects"),
@@ -27,6 +40,13 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("rollouts/<int:rollout_id>/notes/", rollouts.note, name="rollout-note"),
     path("rollouts/<int:rollout_id>/delete/", rollouts.delete, name="rollout-delete"),
     path("rollouts/<int:rollout_id>/bundle.zip", bundles.bundle, name="rollout-bundle"),
+    path("rollouts/<int:rollout_id>/consistency/", reruns.consistency, name="rollout-consistency"),
+    # /reruns/
+    path("rollouts/<int:rollout_id>/rerun/", reruns.rerun_form, name="rerun-form"),
+    path("reruns/", reruns.reruns, name="reruns"),
+    path("reruns/new/", reruns.rerun_form, name="rerun-several"),
+    path("reruns/<int:rerun_id>/", reruns.rerun, name="rerun"),
+    path("reruns/<int:rerun_id>/cancel/", reruns.rerun_cancel, name="rerun-cancel"),
     # /compare/
     path("compare/", compare.compare, name="compare"),
     path("compare/rows/", compare.compare_rows, name="compare-rows"),
@@ -45,6 +65,13 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("jobs/", jobs.jobs, name="jobs"),
     path("jobs/<int:job_id>/", jobs.job, name="job"),
     path("jobs/<int:job_id>/cancel/", jobs.job_cancel, name="job-cancel"),
+    # /engines/
+    path("engines/", engines.engines, name="engines"),
+    path("engines/new/", engines.engine_register, name="engine-register"),
+    path("engines/<int:engine_id>/", engines.engine, name="engine"),
+    path("engines/<int:engine_id>/check/", engines.engine_check, name="engine-check"),
+    path("engines/<int:engine_id>/ceiling/", engines.engine_ceiling, name="engine-ceiling"),
+    path("engines/<int:engine_id>/retire/", engines.engine_retire, name="engine-retire"),
     path("api/v1/", api.urls),
 ]
 

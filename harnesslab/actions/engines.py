@@ -6,6 +6,7 @@ import importlib.util
 import re
 from collections.abc import Mapping
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
@@ -18,6 +19,7 @@ from harnesslab.core.ports import Health
 from harnesslab.queries.engines import get_engine
 from harnesslab.store.models import AuditEntry, Engine, Job, JobState
 from harnesslab.store.text import frozen, storable
+from workers.engines.catalogue import engine as make_engine
 from workers.engines.configuration import BUNDLED
 
 KINDS = ("embedded", "sglang", "openai")
@@ -52,6 +54,7 @@ def register(
         raise InvalidValue(f"no address: {address!r}", where="address", hint="http://host:port")
     if not 1 <= ceiling <= MOST_REQUESTS:
         raise InvalidValue(f"{ceiling} requests at a time", where="ceiling", hint=f"from 1 to {MOST_REQUESTS}")
+    _check_options(kind, address, model, dict(options or {}))
     try:
         with transaction.atomic():
             engine = Engine.objects.create(
@@ -67,6 +70,22 @@ def register(
     if user is not None:
         AuditEntry.objects.create(user=user, action="register engine", subject=name, detail={"kind": kind})
     return engine
+
+
+def _check_options(kind: str, address: str, model: str, options: dict[str, JSON]) -> None:
+    """Refuse options that no client takes, a key among them; only the workers hold the key's variable."""
+    named = options.pop("api_key_env", None)
+    if named is not None and not (isinstance(named, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", named)):
+        raise InvalidValue("not the name of an environment variable", where="api_key_env", hint="such as MY_KEY")
+    make_engine(kind, address, model, options, settings.CONFIG.home).close()
+
+
+@transaction.atomic
+def retire(engine_id: int, user: User) -> None:
+    """Take an engine out of use; what it ran stays, and its name stays taken."""
+    engine = get_engine(engine_id)
+    Engine.objects.filter(pk=engine_id).update(retired=True)
+    AuditEntry.objects.create(user=user, action="retire engine", subject=engine.name, detail={})
 
 
 def note_health(engine_id: int, health: Health, conditions: Mapping[str, Condition] | None = None) -> None:

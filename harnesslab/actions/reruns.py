@@ -20,7 +20,8 @@ from harnesslab.core.recipe import DRAWN, SAME
 from harnesslab.core.record import flows_on
 from harnesslab.core.rerun import Mode, Plan, controls, unsafe_fork
 from harnesslab.queries.engines import engine_named
-from harnesslab.queries.reruns import get_rerun, recipe_of, refusal, same_as, strictest
+from harnesslab.queries.previews import refusal
+from harnesslab.queries.reruns import get_rerun, recipe_of, same_as, strictest
 from harnesslab.queries.rollouts import get_rollout
 from harnesslab.queries.tapes import StoredTape
 from harnesslab.store.models import AuditEntry, Job, RegressionCase, Rerun, Rollout
@@ -40,6 +41,8 @@ def request(
     Raises `InvalidValue` or `Conflict` with why the plan can't be run.
     """
     if key and (known := Rerun.objects.filter(key=key).first()) is not None:
+        if known.parent_id != rollout_id:
+            raise Conflict(f"the key was used for a rerun of rollout {known.parent_id}", where="idempotency key")
         return known
     plan = _resolved(rollout_id, plan)
     level = strictest(get_rollout(rollout_id))
@@ -55,8 +58,9 @@ def request(
             )
             if user is not None:
                 AuditEntry.objects.create(user=user, action="rerun", subject=f"rollout {rollout_id}", detail=rerun.plan)
+            steps = recipe_of(rerun.parent).case.budgets.steps
             for attempt in range(plan.attempts):
-                _enqueue(rerun, plan, attempt, user)
+                _enqueue(rerun, plan, attempt, user, steps)
     except IntegrityError:
         return Rerun.objects.get(key=key)
     return rerun
@@ -81,13 +85,14 @@ def _resolved(rollout_id: int, plan: Plan) -> Plan:
     return msgspec.structs.replace(plan, revision="" if commit == recipe.harness.revision else commit)
 
 
-def _enqueue(rerun: Rerun, plan: Plan, attempt: int, user: User | None) -> None:
+def _enqueue(rerun: Rerun, plan: Plan, attempt: int, user: User | None, steps: int) -> None:
     root_seed = "" if plan.seed == SAME else str(secrets.randbits(63)) if plan.seed == DRAWN else plan.seed
     jobs.enqueue(
         KIND,
         {"rerun": rerun.pk, "attempt": attempt, "root_seed": root_seed},
         idempotency_key=f"rerun {rerun.pk} attempt {attempt}",
         user=user,
+        total=steps,
         queue_name=QUEUE,
         group=f"rerun {rerun.pk}",
     )

@@ -56,9 +56,11 @@ def needs(role: str) -> Callable[[View[P]], View[P]]:
 NAVIGATION = (
     ("projects", "Projects"),
     ("rollouts", "Rollouts"),
+    ("reruns", "Reruns"),
     ("requests", "Requests"),
     ("import", "Import"),
     ("jobs", "Queue"),
+    ("engines", "Engines"),
 )
 
 
@@ -66,7 +68,16 @@ def navigation(request: HttpRequest) -> dict[str, Any]:
     """Context of every template: the main navigation, where one is, and what one may do."""
     name = request.resolver_match.url_name if request.resolver_match else ""
     section = (name or "").split("-")[0]
-    owner = {"rollout": "rollouts", "compare": "rollouts", "manifest": "rollouts", "request": "requests", "job": "jobs"}
+    owner = {
+        "rollout": "rollouts",
+        "compare": "rollouts",
+        "manifest": "rollouts",
+        "request": "requests",
+        "job": "jobs",
+        "rerun": "reruns",
+        "engine": "engines",
+        "regression": "regressions",
+    }
     return {
         "navigation": NAVIGATION,
         "section": owner.get(section, section),

@@ -24,6 +24,7 @@ from harnesslab.queries.comparison_strip import strip
 from harnesslab.queries.comparisons import (
     Aligned,
     Compared,
+    ComparisonResult,
     aligned,
     compared,
     first_difference_row,
@@ -71,6 +72,7 @@ def compare(request: HttpRequest) -> HttpResponse:
         "override": override_of(found.row_a.id, found.row_b.id, found.found.contract),
         "causes": [cause.value for cause in Cause],
         "query": _query(request, row=""),
+        "rerun_both": _rerun_both(found, summary),
         "swap": _query(request, a=str(found.row_b.id), b=str(found.row_a.id), row=""),
     }
     return render(request, "compare/compare.html", context)
@@ -137,6 +139,13 @@ def _ids(request: HttpRequest) -> tuple[int, int]:
     if a is None or b is None:
         raise InvalidValue("two rollouts are needed to compare", where="a and b", hint="tick two in the list")
     return a, b
+
+
+def _rerun_both(found: Compared, summary: ComparisonResult) -> str:
+    """Return the query of a rerun of both from the step where they part."""
+    parts = summary.first_divergence or summary.first_raw_difference
+    ids = f"ids={found.row_a.id},{found.row_b.id}"
+    return f"{ids}&step={parts.step + 1}" if parts is not None and parts.step > 0 else ids
 
 
 def _row(request: HttpRequest, default: int, total: int) -> int:

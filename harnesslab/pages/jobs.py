@@ -9,13 +9,14 @@ from django.views.decorators.http import require_POST
 from harnesslab.actions.jobs import cancel
 from harnesslab.pages.access import asks_for_part, needs
 from harnesslab.pages.render import render
-from harnesslab.queries.jobs import job_row, recent_jobs
+from harnesslab.queries.jobs import job_row, queue_page
 
 
 def jobs(request: HttpRequest) -> HttpResponse:
-    """All jobs, newest first; the table refreshes itself."""
+    """What runs, what waits, what has ended; the page refreshes itself."""
+    kind = request.GET.get("kind", "").replace("\x00", "")[:40]
     template = "jobs/_table.html" if asks_for_part(request) else "jobs/list.html"
-    return render(request, template, {"jobs": recent_jobs()})
+    return render(request, template, {"queue": queue_page(kind), "kind": kind})
 
 
 def job(request: HttpRequest, job_id: int) -> HttpResponse:

@@ -20,6 +20,7 @@ from harnesslab.queries.event_content import part
 from harnesslab.queries.events import event_detail, event_window, first_event_of_step
 from harnesslab.queries.facets import FACETS, facet
 from harnesslab.queries.filters import CHOICES, SORTS, RolloutFilter
+from harnesslab.queries.reruns import rerun_view, reruns_of
 from harnesslab.queries.rollouts import facts_of, get_rollout, group_page, rollout_page, row_of, siblings
 from harnesslab.queries.tapes import StoredTape
 
@@ -77,6 +78,8 @@ def rollout(request: HttpRequest, rollout_id: int) -> HttpResponse:
             "detail": event_detail(tape, index),
             "siblings": siblings(row),
             "notes": notes_of(row.pk),
+            "reruns": reruns_of(row.pk),
+            "made_by": rerun_view(row.rerun_id) if row.rerun_id is not None else None,
         },
     )
 

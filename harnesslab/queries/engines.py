@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from harnesslab.core.canonical import JSON
+from harnesslab.core.canonical import JSON, canonical_bytes
 from harnesslab.core.errors import NotFound
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.store.models import Engine
@@ -28,6 +28,30 @@ class EngineRow(ReadModel):
     seed_honoured: bool | None
     probe: dict[str, object]
     facts: dict[str, object]
+    retired: bool
+
+
+class EngineFact(ReadModel):
+    """A condition that an engine reported."""
+
+    name: str
+    value: str
+    origin: str
+    """Where it came from; empty where it is unknown, and `value` says why."""
+
+
+def facts_of(row: EngineRow) -> list[EngineFact]:
+    """Return what an engine reported of itself, by name."""
+    found = []
+    for name, fact in sorted(row.facts.items()):
+        stated = fact if isinstance(fact, dict) else {}
+        if "unknown" in stated:
+            found.append(EngineFact(name=name, value=str(stated["unknown"]), origin=""))
+        else:
+            value = stated.get("value")
+            text = value if isinstance(value, str) else canonical_bytes(value).decode(errors="replace")
+            found.append(EngineFact(name=name, value=text, origin=str(stated.get("from", ""))))
+    return found
 
 
 def get_engine(engine_id: int) -> Engine:
@@ -73,4 +97,5 @@ def _row(engine: Engine) -> EngineRow:
         seed_honoured=engine.seed_honoured,
         probe=engine.probe,
         facts=dict(facts),
+        retired=engine.retired,
     )

@@ -14,6 +14,7 @@ from harnesslab.core.input_change import InputChange, input_change
 from harnesslab.core.labels import label, result_line
 from harnesslab.queries.event_content import Block, blocks, compact, previous_call
 from harnesslab.queries.read_model import ReadModel
+from harnesslab.queries.rollouts import get_rollout
 from harnesslab.queries.tapes import StoredTape
 
 WINDOW = 120
@@ -102,6 +103,14 @@ def event_window(tape: StoredTape, start: int, size: int = WINDOW, until: int | 
         after=end if until is None and end < total else None,
         total=total,
     )
+
+
+def latest_events(rollout_id: int, size: int = 8) -> list[EventRow]:
+    """Return the last events of a rollout, which may still run."""
+    tape = StoredTape(get_rollout(rollout_id))
+    if not tape.rollout.events:
+        return []
+    return event_window(tape, max(0, tape.rollout.events - size), size).rows
 
 
 def first_event_of_step(tape: StoredTape, step: int) -> int:

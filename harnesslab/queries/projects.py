@@ -45,10 +45,13 @@ class Home(ReadModel):
 
 
 def home() -> Home:
-    """Return the home page's content in a fixed number of queries."""
+    """Return the home page's content in a fixed number of queries; rates leave the rollouts of reruns out."""
     outcomes: dict[int, Counter[str]] = defaultdict(Counter)
-    for project, outcome, count in Rollout.objects.values_list("project_id", "outcome").annotate(n=Count("pk")):
+    own: dict[int, Counter[str]] = defaultdict(Counter)
+    counted = Rollout.objects.values_list("project_id", "outcome").annotate(n=Count("pk"), again=Count("rerun"))
+    for project, outcome, count, again in counted:
         outcomes[project][outcome] = count
+        own[project][outcome] = count - again
     grouped = Rollout.objects.values_list("project_id").annotate(
         models=Count("model", distinct=True), newest=Max("created_at")
     )
@@ -60,7 +63,7 @@ def home() -> Home:
             rollouts=outcomes[project.pk].total(),
             cases=cases.get(project.pk, 0),
             models=facts.get(project.pk, (0, None))[0],
-            rate=_rate(outcomes[project.pk]),
+            rate=_rate(+own[project.pk]),
             newest=facts.get(project.pk, (0, None))[1],
         )
         for project in Project.objects.order_by("name")

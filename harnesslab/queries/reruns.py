@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
+from django.db.models import QuerySet
+from django.utils import timezone
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.comparators import first_difference
 from harnesslab.core.contract import LADDER, TITLES, Contract, Level
 from harnesslab.core.errors import Conflict, InvalidValue, NotComparable, NotFound
 from harnesslab.core.predicates import Predicate
-from harnesslab.core.recipe import DRAWN, SAME, HarnessKind, Recipe
-from harnesslab.core.rerun import Control, Cost, Mode, Plan, Unsafe, controls, cost, unsafe_fork
+from harnesslab.core.recipe import DRAWN, SAME, Recipe
+from harnesslab.core.rerun import Mode, Plan
 from harnesslab.core.rollout import UNCOUNTED, Outcome
 from harnesslab.core.statistics import Rate, case_rate, wilson
-from harnesslab.queries.jobs import JobRow, jobs_by_attempt
+from harnesslab.queries.jobs import JobRow, jobs_of_groups
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.queries.rollouts import RolloutRow, get_rollout, row_of
+from harnesslab.queries.rollouts import RolloutRow, row_of
 from harnesslab.queries.tapes import StoredTape
-from harnesslab.store.models import Rerun, Rollout
+from harnesslab.store.models import JobState, Rerun, Rollout
 from harnesslab.store.text import as_object, thawed
 
 
@@ -37,6 +38,10 @@ class AttemptRow(ReadModel):
     """One clause: what came of it."""
     bad: bool | None = None
     """Of a regression case: whether the predicate was met."""
+    elapsed: float | None = None
+    """Seconds since a running attempt began."""
+    left: float | None = None
+    """Seconds a running attempt may still take, where the parent's are known and everything is executed anew."""
 
 
 class RerunView(ReadModel):
@@ -58,19 +63,8 @@ class RerunView(ReadModel):
     """Which population the rate is of: fixed seed or drawn seeds."""
     sentence: str
     created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """What the form shows before it is sent."""
-
-    controls: Sequence[Control]
-    cost: Cost | None
-    refused: str
-    """Why the plan can't be run; empty where it can."""
-    unsafe: Unsafe | None
-    steps: int
-    external: Sequence[str]
+    regression: int | None = None
+    """The regression case that it measures."""
 
 
 def recipe_of(rollout: Rollout) -> Recipe:
@@ -84,16 +78,28 @@ def recipe_of(rollout: Rollout) -> Recipe:
 
 def plan_of(rerun: Rerun) -> Plan:
     """Return a rerun's plan."""
-    return msgspec.convert(rerun.plan, type=Plan)
+    return plan_from(rerun.plan)
+
+
+def plan_from(document: object) -> Plan:
+    """Read a plan from JSON; raises `InvalidValue` naming what is wrong."""
+    try:
+        return msgspec.convert(document, type=Plan)
+    except msgspec.ValidationError as error:
+        raise InvalidValue(str(error), where="plan") from None
 
 
 def get_rerun(rerun_id: int) -> Rerun:
     """Return a rerun's row; raises `NotFound`."""
-    rerun = Rerun.objects.select_related("parent__case__panel", "parent__project", "regression").filter(pk=rerun_id)
-    found = rerun.first()
+    found = _with_parents().filter(pk=rerun_id).first()
     if found is None:
         raise NotFound(f"there is no rerun {rerun_id}")
     return found
+
+
+def _with_parents() -> QuerySet[Rerun]:
+    parents = ("parent__case__panel", "parent__project", "parent__experiment", "regression")
+    return Rerun.objects.select_related(*parents).defer("parent__search")
 
 
 def changed(recipe: Recipe, plan: Plan, root_seed: str) -> Recipe:
@@ -103,52 +109,34 @@ def changed(recipe: Recipe, plan: Plan, root_seed: str) -> Recipe:
     return msgspec.structs.replace(recipe, harness=harness, engine=plan.engine or recipe.engine, root_seed=seed)
 
 
-def preview(rollout_id: int, plan: Plan) -> Preview:
-    """Say what a plan would do and cost, and why it can't be run where it can't; raises `NotFound`."""
-    rollout = get_rollout(rollout_id)
-    trace = StoredTape(rollout).trace()
-    try:
-        recipe = recipe_of(rollout)
-    except Conflict as error:
-        shown = controls(trace, {}, kind="none")
-        return Preview(shown, None, error.sentence, None, rollout.steps, ())
-    shown = controls(trace, recipe.tools, kind=recipe.harness.kind.value)
-    external = [item.boundary for item in shown if "external" in item.why]
-    unsafe = unsafe_fork(trace, plan.from_step) if plan.from_step else None
-    refused = refusal(rollout, recipe, plan, shown, unsafe)
-    return Preview(shown, cost(trace, plan).times(plan.attempts), refused, unsafe, rollout.steps, external)
-
-
-def refusal(rollout: Rollout, recipe: Recipe, plan: Plan, shown: Sequence[Control], unsafe: Unsafe | None) -> str:
-    """Say why a plan can't be run, or nothing."""
-    try:
-        plan.checked()
-    except InvalidValue as error:
-        return error.sentence
-    if rollout.head is None:
-        return "it still runs"
-    if unsafe is not None:
-        where = f"it can't be forked at step {(plan.from_step or 0) + 1}: {unsafe.why}"
-        return f"{where}; the nearest safe one is step {unsafe.nearest + 1}"
-    if plan.from_step is not None and plan.from_step >= max(rollout.steps, 1):
-        return f"it has {rollout.steps} steps, so that it can't be forked at step {plan.from_step + 1}"
-    if recipe.harness.kind is HarnessKind.COMMAND and plan.mode is not Mode.LIVE:
-        tools = "tools of a command harness run anew whenever it runs"
-        return "" if plan.mode is Mode.HYBRID else f"a recorded rerun needs every boundary served: {tools}"
-    offered = {item.boundary.partition(":")[0]: item.switches for item in shown}
-    for boundary, switch in plan.switches.items():
-        if switch not in offered.get(boundary.partition(":")[0], (switch,)):
-            return f"{boundary} can't be {switch.value} for this recording"
-    return ""
-
-
 def rerun_view(rerun_id: int) -> RerunView:
     """Return a rerun with its attempts and findings; raises `NotFound`."""
-    rerun = get_rerun(rerun_id)
+    return rerun_views([get_rerun(rerun_id)])[0]
+
+
+def reruns_of(rollout_id: int) -> list[RerunView]:
+    """Return the reruns of a rollout, newest first; at most 50."""
+    return rerun_views(_with_parents().filter(parent_id=rollout_id).order_by("-id")[:50])
+
+
+def recent_reruns(ids: Sequence[int] = (), limit: int = 100) -> list[RerunView]:
+    """Return reruns, newest first; with `ids`, those alone."""
+    rows = _with_parents().order_by("-id")
+    return rerun_views((rows.filter(pk__in=ids) if ids else rows)[:limit])
+
+
+def rerun_views(reruns: Iterable[Rerun]) -> list[RerunView]:
+    """Return reruns with their attempts and findings, in the same queries however many there are."""
+    found = list(reruns)
+    jobs = jobs_of_groups([f"rerun {rerun.pk}" for rerun in found])
+    counted = _counted(found)
+    return [_view(rerun, jobs.get(f"rerun {rerun.pk}", {}), counted.get(rerun.pk, {})) for rerun in found]
+
+
+def _view(rerun: Rerun, jobs: Mapping[int, JobRow], counted: Mapping[int, Rollout]) -> RerunView:
     plan, contract = plan_of(rerun), Contract(Level(rerun.level))
-    counted = _counted(rerun)
-    jobs = jobs_by_attempt(f"rerun {rerun.pk}")
-    rows = [_attempt(number, jobs.get(number), counted.get(number)) for number in range(plan.attempts)]
+    expected = rerun.parent.seconds if plan.mode is Mode.LIVE and plan.from_step is None else None
+    rows = [_attempt(number, jobs.get(number), counted.get(number), expected) for number in range(plan.attempts)]
     outcomes = [Outcome(row.rollout.outcome) for row in rows if row.rollout is not None]
     same = _rate([row.same for row in rows], outcomes)
     bad = _rate([row.bad for row in rows], outcomes) if rerun.regression is not None else None
@@ -168,6 +156,7 @@ def rerun_view(rerun_id: int) -> RerunView:
         population=population,
         sentence=finding(plan, contract.level, same, bad, population, rerun),
         created_at=rerun.created_at,
+        regression=rerun.regression_id,
     )
 
 
@@ -202,15 +191,20 @@ def _rate(said: Sequence[bool | None], outcomes: Sequence[Outcome]) -> Rate | No
     return Rate(k, len(stated), low, high, excluded)
 
 
-def _counted(rerun: Rerun) -> dict[int, Rollout]:
-    """Return the rollout of each attempt that counts: the last one, since a lost or failed one was made again."""
-    rows = Rollout.objects.listed().defer("search").filter(rerun=rerun).order_by("pk")
-    return {row.attempt: row for row in rows}
+def _counted(reruns: Sequence[Rerun]) -> dict[int, dict[int, Rollout]]:
+    """Return, by rerun, the rollout of each attempt that counts: the last one, since a lost one was made again."""
+    rows = Rollout.objects.listed().defer("search", "recipe").filter(rerun__in=reruns).order_by("pk")
+    found: dict[int, dict[int, Rollout]] = {}
+    for row in rows:
+        found.setdefault(row.rerun_id or 0, {})[row.attempt] = row
+    return found
 
 
-def _attempt(number: int, job: JobRow | None, rollout: Rollout | None) -> AttemptRow:
+def _attempt(number: int, job: JobRow | None, rollout: Rollout | None, expected: float | None) -> AttemptRow:
     facts: dict[str, JSON] = as_object(thawed(rollout.facts)) if rollout is not None else {}
     same, bad = facts.get("same"), facts.get("bad")
+    running = job is not None and job.state == JobState.RUNNING and job.started_at is not None
+    elapsed = (timezone.now() - job.started_at).total_seconds() if running and job and job.started_at else None
     return AttemptRow(
         attempt=number,
         job=job,
@@ -218,6 +212,8 @@ def _attempt(number: int, job: JobRow | None, rollout: Rollout | None) -> Attemp
         same=same if isinstance(same, bool) else None,
         status=_status(job, rollout, facts),
         bad=bad if isinstance(bad, bool) else None,
+        elapsed=elapsed,
+        left=None if elapsed is None or expected is None else max(0.0, expected - elapsed),
     )
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, F, QuerySet
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import NotFound
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 PAGE = 100
 GROUPS = 25
 SHOWN = 12
-"""Trials of a case that its group shows; the rate and the paths are of all of them."""
+"""Rollouts of a case that its group shows; the rate and the paths are of all its own trials."""
+_TRIALS_FIRST = (F("rerun_id").asc(nulls_first=True), "experiment_id", "trial", "attempt", "pk")
 
 
 class RolloutRow(ReadModel):
@@ -40,6 +41,10 @@ class RolloutRow(ReadModel):
     reward: float | None
     origin: str
     mode: str
+    """Mode of the rerun that made it; empty for anything else."""
+    rerun: int | None
+    """The rerun that made it."""
+    attempt: int
     grade: str
     missing: str
     model: str
@@ -70,7 +75,8 @@ class RolloutPage(ReadModel):
 
 
 class CaseGroup(ReadModel):
-    """The trials of one case under the filters."""
+    """The trials of one case under the filters. Rate and paths are of its own trials: those of reruns are conditioned
+    on one of them, and are counted beside."""
 
     project: str
     panel: str
@@ -79,8 +85,10 @@ class CaseGroup(ReadModel):
     paths: int
     """How many distinct paths the trials took."""
     count: int
+    reruns: int
+    """How many rollouts that reruns made are beside its own trials."""
     trials: list[RolloutRow]
-    """The first of them."""
+    """The first of all of them, its own trials before those of reruns."""
 
 
 class GroupPage(ReadModel):
@@ -89,6 +97,15 @@ class GroupPage(ReadModel):
     groups: list[CaseGroup]
     count: int
     next: str
+
+
+class _Trial(NamedTuple):
+    """What a group counts of a trial."""
+
+    pk: int
+    outcome: Outcome
+    path: bytes
+    rerun: bool
 
 
 def row_of(rollout: Rollout) -> RolloutRow:
@@ -104,6 +121,8 @@ def row_of(rollout: Rollout) -> RolloutRow:
         reward=rollout.reward,
         origin=rollout.origin,
         mode=rollout.mode,
+        rerun=rollout.rerun_id,
+        attempt=rollout.attempt,
         grade=rollout.grade,
         missing=rollout.missing,
         model=rollout.model,
@@ -160,18 +179,18 @@ def group_page(chosen: RolloutFilter, after: str = "", size: int = GROUPS) -> Gr
 
 def _groups(filtered: QuerySet[Rollout], cases: Sequence[int]) -> list[CaseGroup]:
     """Return the groups of some cases: counted over all their trials, of which the first are shown."""
-    light = filtered.filter(case_id__in=cases).order_by("experiment_id", "trial", "pk")
-    trials: dict[int, list[tuple[int, str, bytes]]] = defaultdict(list)
-    for pk, case, outcome, path in light.values_list("pk", "case_id", "outcome", "path"):
-        trials[case].append((pk, outcome, bytes(path or b"")))
-    shown = [pk for case in cases for pk, *_ in trials[case][:SHOWN]]
+    light = filtered.filter(case_id__in=cases).order_by(*_TRIALS_FIRST)
+    trials: dict[int, list[_Trial]] = defaultdict(list)
+    for pk, case, outcome, path, rerun in light.values_list("pk", "case_id", "outcome", "path", "rerun_id"):
+        trials[case].append(_Trial(pk, Outcome(outcome), bytes(path or b""), rerun is not None))
+    shown = [trial.pk for case in cases for trial in trials[case][:SHOWN]]
     rows = {row.pk: row for row in _listed(Rollout.objects.filter(pk__in=shown))}
-    return [_group([rows[pk] for pk, *_ in trials[case][:SHOWN]], trials[case]) for case in cases]
+    return [_group([rows[trial.pk] for trial in trials[case][:SHOWN]], trials[case]) for case in cases]
 
 
 def siblings(rollout: Rollout) -> list[RolloutRow]:
-    """Return all trials of a rollout's case, itself included, in trial order; at most 200."""
-    rows = Rollout.objects.filter(case_id=rollout.case_id).order_by("experiment_id", "trial", "pk")
+    """Return all trials of a rollout's case, itself included, in trial order, reruns last; at most 200."""
+    rows = Rollout.objects.filter(case_id=rollout.case_id).order_by(*_TRIALS_FIRST)
     return [row_of(row) for row in _listed(rows)[:200]]
 
 
@@ -181,14 +200,16 @@ def _listed(rows: QuerySet[Rollout]) -> QuerySet[Rollout]:
     )
 
 
-def _group(shown: Sequence[Rollout], trials: Sequence[tuple[int, str, bytes]]) -> CaseGroup:
+def _group(shown: Sequence[Rollout], trials: Sequence[_Trial]) -> CaseGroup:
     first = shown[0]
+    own = [trial for trial in trials if not trial.rerun]
     return CaseGroup(
         project=first.project.name,
         panel=first.case.panel.name,
         case=first.case.name,
-        rate=case_rate([Outcome(outcome) for _, outcome, _ in trials]),
-        paths=len({path for _, _, path in trials if path}),
-        count=len(trials),
+        rate=case_rate([trial.outcome for trial in own]),
+        paths=len({trial.path for trial in own if trial.path}),
+        count=len(own),
+        reruns=len(trials) - len(own),
         trials=[row_of(trial) for trial in shown],
     )

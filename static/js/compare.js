@@ -75,6 +75,7 @@ document.addEventListener("lab:key", ({ detail: key }) => {
   if (key === "k") step(-1);
   if (key === "s") document.getElementById("swap").click();
   if (key === "d") only.click();
+  if (key === "r") document.querySelector("a[data-rerun]")?.click();
 });
 only.addEventListener("change", async () => {
   remember("differences", only.checked ? "1" : "");

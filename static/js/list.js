@@ -37,6 +37,8 @@ function show() {
   const text = chosen.length > 2 ? `${chosen.length} are ticked; two are compared at a time. Untick the others.` :
     b ? `${chosen.length === 1 ? "baseline " : ""}${named(a)} with ${named(b)}` : `${named(a)}. Tick a second rollout, or pin this one as baseline.`;
   document.getElementById("bar-text").textContent = chosen.length ? text : "";
+  const again = document.getElementById("bar-rerun");
+  if (again) { again.search = `?ids=${chosen.join(",")}`; again.textContent = `Rerun (${chosen.length})`; }
   document.getElementById("bar-pin").hidden = chosen.length !== 1 || chosen[0] === baseline()?.id;
 }
 function move(by) {
@@ -45,6 +47,11 @@ function move(by) {
   const next = all[Math.max(0, Math.min(all.length - 1, at + by))];
   next?.querySelector("td.case a").focus({ preventScroll: true });
   next?.scrollIntoView({ block: "nearest" });
+}
+function rerun() {
+  if (!bar.hidden) { document.getElementById("bar-rerun")?.click(); return; }
+  const current = rows.querySelector("tr.current")?.dataset.id;
+  if (current && document.getElementById("bar-rerun")) location.href = `/rollouts/${current}/rerun/`;
 }
 rows?.addEventListener("focusin", (event) => {
   rows.querySelector("tr.current")?.classList.remove("current");
@@ -76,6 +83,7 @@ document.addEventListener("lab:key", ({ detail: key }) => {
   if (key === "j") move(1);
   if (key === "k") move(-1);
   if (key === "x") rows.querySelector("tr.current input")?.click();
+  if (key === "r") rerun();
   if (key === "c" && !bar.hidden && !document.getElementById("bar-go").disabled) bar.requestSubmit();
 });
 document.body.addEventListener("htmx:afterSwap", (event) => {

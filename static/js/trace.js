@@ -43,6 +43,7 @@ document.addEventListener("lab:key", ({ detail: key }) => {
   if (key === "k") move(-1);
   if (key === "J") move(1, true);
   if (key === "K") move(-1, true);
+  if (key === "r") document.getElementById("rerun-this")?.click();
 });
 list.addEventListener("click", (event) => {
   const row = event.target.closest(".event");

@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString, mark_safe
 from harnesslab.core.canonical import canonical_bytes
 from harnesslab.core.manifest import Condition, Unknown
 from harnesslab.core.statistics import Rate
+from harnesslab.queries.jobs import JobRow
 
 register = template.Library()
 
@@ -62,6 +63,58 @@ def relation(value: str) -> SafeString:
 def relation_word(value: str) -> str:
     """Write how two sides compare as a word."""
     return RELATIONS.get(value, ("?", value))[1]
+
+
+STATES: dict[str, tuple[str, str]] = {
+    "queued": ("◌", "none"),
+    "running": ("…", "doubt"),
+    "done": ("✓", "good"),
+    "failed": ("✕", "bad"),
+    "cancelled": ("–", "none"),
+}
+
+
+@register.filter
+def job_state(job: JobRow) -> SafeString:
+    """Write a job's state as glyph and word."""
+    glyph, tone = STATES.get(job.state, ("?", "none"))
+    stopping = ", stopping" if job.cancel_requested and not job.ended else ""
+    return format_html(
+        '<span class="outcome {}"><i aria-hidden="true">{}</i> {}{}</span>', tone, glyph, job.state, stopping
+    )
+
+
+@register.filter
+def bar(job: JobRow) -> SafeString:
+    """Draw a job's progress where its total is known."""
+    if job.percent is None or job.state == "queued":
+        return format_html("{}", "")
+    label = f"{job.done:,} of at most {job.total:,}" if job.kind == "rollout" else f"{job.percent} %"
+    return format_html(
+        '<progress max="100" value="{}" title="{}" aria-label="{}"></progress>', job.percent, label, label
+    )
+
+
+@register.filter
+def health(up: bool | None) -> SafeString:
+    """Write whether an engine answers as glyph and word."""
+    known = {True: ("●", "good", "answers"), False: ("✕", "bad", "away"), None: ("–", "none", "not asked yet")}
+    glyph, tone, word = known[up]
+    return format_html('<span class="outcome {}"><i aria-hidden="true">{}</i> {}</span>', tone, glyph, word)
+
+
+@register.filter
+def sameness(same: bool | None) -> SafeString:
+    """Write whether an attempt went as its parent."""
+    known = {True: ("=", "yes", "the same"), False: ("≠", "no", "parts"), None: ("·", "unknown", "can't be said")}
+    glyph, tone, word = known[same]
+    return format_html('<span class="same {}"><i aria-hidden="true">{}</i> {}</span>', tone, glyph, word)
+
+
+@register.filter
+def split(text: str) -> list[str]:
+    """Split words."""
+    return text.split()
 
 
 @register.filter

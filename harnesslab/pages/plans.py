@@ -1,0 +1,82 @@
+"""A rerun's plan from a form: steps count from 1 there, from 0 in the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TypeVar
+
+from harnesslab.core.errors import InvalidValue
+from harnesslab.core.natural import natural
+from harnesslab.core.recipe import SAME
+from harnesslab.core.rerun import Mode, OnMiss, Plan, Switch
+
+_E = TypeVar("_E", bound=StrEnum)
+NUMBER = "number"
+SWITCH = "switch-"
+"""What the names of the form's switches begin with."""
+
+
+def plan_of(form: Mapping[str, str]) -> Plan:
+    """Read a plan; what a mode has no use for is left out. Raises `InvalidValue` naming the field."""
+    mode = _choice(form, "mode", Mode, Mode.LIVE)
+    if mode is Mode.RECORDED:
+        return Plan(mode=mode, revision=_text(form, "revision"), self_test=bool(form.get("self_test")))
+    step, attempts = _whole(form, "step"), _whole(form, "attempts")
+    if step == 0:
+        raise InvalidValue("no step: 0", where="step", hint="steps count from 1 here")
+    switches = {
+        name.removeprefix(SWITCH): _choice(form, name, Switch, Switch.RECORDED)
+        for name in form
+        if name.startswith(SWITCH) and mode is Mode.HYBRID
+    }
+    return Plan(
+        mode=mode,
+        switches={name: switch for name, switch in switches.items() if switch is not Switch.RECORDED},
+        on_miss=_choice(form, "on_miss", OnMiss, OnMiss.STOP) if mode is Mode.HYBRID else OnMiss.STOP,
+        from_step=step - 1 if step and step > 1 else None,
+        attempts=1 if attempts is None else attempts,
+        engine=_text(form, "engine"),
+        temperature=_number(form, "temperature"),
+        max_tokens=_whole(form, "max_tokens"),
+        seed=_seed(form),
+        revision=_text(form, "revision"),
+    )
+
+
+def _text(form: Mapping[str, str], name: str) -> str:
+    return form.get(name, "").strip()
+
+
+def _choice(form: Mapping[str, str], name: str, kind: type[_E], default: _E) -> _E:
+    value = _text(form, name)
+    try:
+        return kind(value) if value else default
+    except ValueError:
+        raise InvalidValue(f"{value[:40]!r} is none", where=name, hint=f"one of {', '.join(kind)}") from None
+
+
+def _whole(form: Mapping[str, str], name: str) -> int | None:
+    value = _text(form, name)
+    number = natural(value)
+    if value and number is None:
+        raise InvalidValue(f"{value[:40]!r} is no whole number", where=name.replace("_", " "))
+    return number
+
+
+def _number(form: Mapping[str, str], name: str) -> float | None:
+    value = _text(form, name)
+    try:
+        return float(value) if value else None
+    except ValueError:
+        raise InvalidValue(f"{value[:40]!r} is no number", where=name) from None
+
+
+def _seed(form: Mapping[str, str]) -> str:
+    chosen = _text(form, "seed") or SAME
+    if chosen != NUMBER:
+        return chosen
+    number = _text(form, "seed_number")
+    if not number:
+        raise InvalidValue("which seed?", where="seed", hint="a number from 0 to 2^63-1")
+    return number
