@@ -14,6 +14,7 @@ from harnesslab.pages import (
     login,
     manifests,
     projects,
+    regressions,
     requests,
     reruns,
     rollouts,
@@ -65,6 +66,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("jobs/", jobs.jobs, name="jobs"),
     path("jobs/<int:job_id>/", jobs.job, name="job"),
     path("jobs/<int:job_id>/cancel/", jobs.job_cancel, name="job-cancel"),
+    # /regressions/
+    path("rollouts/<int:rollout_id>/regression/", regressions.regression_form, name="regression-form"),
+    path("regressions/", regressions.regressions, name="regressions"),
+    path("regressions/<int:regression_id>/", regressions.regression, name="regression"),
+    path("regressions/<int:regression_id>/measure/", regressions.regression_measure, name="regression-measure"),
     # /engines/
     path("engines/", engines.engines, name="engines"),
     path("engines/new/", engines.engine_register, name="engine-register"),

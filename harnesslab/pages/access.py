@@ -57,6 +57,7 @@ NAVIGATION = (
     ("projects", "Projects"),
     ("rollouts", "Rollouts"),
     ("reruns", "Reruns"),
+    ("regressions", "Regressions"),
     ("requests", "Requests"),
     ("import", "Import"),
     ("jobs", "Queue"),

@@ -154,10 +154,20 @@ def _view(rerun: Rerun, jobs: Mapping[int, JobRow], counted: Mapping[int, Rollou
         solved=case_rate(outcomes),
         bad=bad,
         population=population,
-        sentence=finding(plan, contract.level, same, bad, population, rerun),
+        sentence=_so_far(finding(plan, contract.level, same, bad, population, rerun), rows),
         created_at=rerun.created_at,
         regression=rerun.regression_id,
     )
+
+
+def _so_far(sentence: str, rows: Sequence[AttemptRow]) -> str:
+    """Say beside a finding how many attempts are still to come."""
+    left = sum(row.job is not None and not row.job.ended for row in rows)
+    if not left:
+        return sentence
+    if left == len(rows):
+        return sentence.replace("No attempt has ended that counts", "No attempt has ended yet")
+    return f"{sentence} {left} of {len(rows)} attempts {'is' if left == 1 else 'are'} still to come."
 
 
 def finding(plan: Plan, level: Level, same: Rate | None, bad: Rate | None, population: str, rerun: Rerun) -> str:

@@ -69,6 +69,7 @@ function localTimes(root) {
   }
 }
 localTimes(document);
+document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 document.body.addEventListener("htmx:afterSwap", (event) => localTimes(event.target.parentNode ?? event.target));
 if (location.hash === "#search") search();
 

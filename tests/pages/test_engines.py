@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from harnesslab import queue
 from harnesslab.actions.engines import note_health, note_probe, register
 from harnesslab.actions.slots import DatabaseSlots
-from harnesslab.core.manifest import Known, Provenance, Unknown
+from harnesslab.core.manifest import Condition, Known, Provenance, Unknown
 from harnesslab.core.ports import Health
 from harnesslab.store.models import AuditEntry, Engine, Job
 from tests import live
@@ -59,7 +59,7 @@ def test_what_runs_and_waits_now_is_counted(as_viewer: Client) -> None:
 
 def test_an_engine_shows_its_facts_with_their_provenance_and_its_gaps_as_gaps(as_viewer: Client) -> None:
     made = live.engine()
-    facts = {
+    facts: dict[str, Condition] = {
         "engine.name": Known("llama.cpp", Provenance.SERVER),
         "engine.slots": Known({"n": 1}, Provenance.PROBED),
         "engine.kernels": Unknown("it states none"),

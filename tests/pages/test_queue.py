@@ -47,7 +47,7 @@ def test_running_comes_first_with_progress_then_what_waits_with_its_place_then_w
     raw = as_operator.get("/jobs/").content.decode()
     assert '<progress max="100" value="17" title="2 of at most 12"' in raw
     assert raw.count(f'<a href="/reruns/{rerun.pk}/">') == 4
-    places = re.findall(r'<td class="n">(\d+)<td class="n"><a id="job-(\d+)"', raw)
+    places = re.findall(r'data-label="place">(\d+)<td class="n" data-label="job"><a id="job-(\d+)"', raw)
     assert [place for place, _ in places] == ["1", "2"]
 
 
