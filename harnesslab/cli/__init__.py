@@ -7,7 +7,7 @@ import click
 
 def register(group: click.Group) -> None:
     """Add all commands; called once Django is set up, since they import its models."""
-    from harnesslab.cli import bundles, checks, comparisons, demonstration, imports, preparation, serve
+    from harnesslab.cli import bundles, checks, comparisons, demonstration, engines, imports, preparation, reruns, serve
 
     for command in (
         bundles.export,
@@ -15,8 +15,11 @@ def register(group: click.Group) -> None:
         checks.check,
         comparisons.compare,
         demonstration.demo,
+        engines.engine_add,
+        engines.engines,
         imports.import_files,
         preparation.prepare,
+        reruns.rerun,
         serve.serve,
     ):
         group.add_command(command)

@@ -1,0 +1,138 @@
+"""Routes of reruns, regression cases and consistency; plans are JSON, and steps count from 0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from django.http import HttpRequest
+from ninja import Body, Router, Schema, Status
+
+from harnesslab.actions import reruns as actions
+from harnesslab.api.permissions import require
+from harnesslab.core.errors import InvalidValue
+from harnesslab.core.predicates import Predicate
+from harnesslab.core.recipe import DRAWN
+from harnesslab.queries.consistency import Consistency, check_consistency
+from harnesslab.queries.previews import Preview, preview
+from harnesslab.queries.regressions import RegressionRow, get_regression, regression, regressions
+from harnesslab.queries.reruns import RerunView, plan_from, recent_reruns, rerun_view, reruns_of
+
+router = Router()
+LONGEST_KEY = 80
+
+
+class NewRegression(Schema):
+    """What makes a regression case."""
+
+    name: str
+    from_step: int
+    predicate: dict[str, Any]
+
+
+class NewMeasurement(Schema):
+    """What measures a regression case."""
+
+    revision: str = ""
+    attempts: int = 10
+    seed: str = DRAWN
+    engine: str = ""
+
+
+class Cancelled(Schema):
+    """How many attempts were asked to stop."""
+
+    asked: int
+
+
+@router.post("/rollouts/{int:rollout_id}/reruns", response={201: RerunView})
+def rerun_new(request: HttpRequest, rollout_id: int, plan: Body[dict[str, Any]]) -> Status[RerunView]:
+    """Ask for a rerun; the same key gives the one that is already there."""
+    user = require(request, "operator")
+    made = actions.request(rollout_id, plan_from(plan), user=user, key=_key(request))
+    return Status(201, rerun_view(made.pk))
+
+
+@router.get("/rollouts/{int:rollout_id}/reruns", response=list[RerunView])
+def reruns_of_rollout(request: HttpRequest, rollout_id: int) -> list[RerunView]:
+    """The reruns of a rollout, newest first."""
+    return reruns_of(rollout_id)
+
+
+@router.get("/rollouts/{int:rollout_id}/rerun-preview", response=Preview)
+def rerun_preview(request: HttpRequest, rollout_id: int, plan: str = '{"mode":"live"}') -> Preview:
+    """What a plan, given as JSON, would do and cost, and why it can't be run."""
+    try:
+        document = msgspec.json.decode(plan)
+    except msgspec.DecodeError as error:
+        raise InvalidValue(f"not JSON: {error}", where="plan") from None
+    return preview(rollout_id, plan_from(document))
+
+
+@router.get("/rollouts/{int:rollout_id}/consistency", response=Consistency)
+def consistency(request: HttpRequest, rollout_id: int) -> Consistency:
+    """Verify a stored trace against its own seals and its kept path, now."""
+    return check_consistency(rollout_id)
+
+
+@router.get("/reruns", response=list[RerunView])
+def reruns(request: HttpRequest) -> list[RerunView]:
+    """The newest reruns."""
+    return recent_reruns()
+
+
+@router.get("/reruns/{int:rerun_id}", response=RerunView)
+def rerun(request: HttpRequest, rerun_id: int) -> RerunView:
+    """One rerun with its attempts and what it found."""
+    return rerun_view(rerun_id)
+
+
+@router.post("/reruns/{int:rerun_id}/cancel", response=Cancelled)
+def rerun_cancel(request: HttpRequest, rerun_id: int) -> dict[str, int]:
+    """Ask all attempts to stop."""
+    require(request, "operator")
+    return {"asked": actions.cancel(rerun_id)}
+
+
+@router.post("/rollouts/{int:rollout_id}/regressions", response={201: RegressionRow})
+def regression_new(request: HttpRequest, rollout_id: int, case: NewRegression) -> Status[RegressionRow]:
+    """Make a regression case from a step."""
+    user = require(request, "operator")
+    predicate = Predicate.from_json(case.predicate)
+    made = actions.make_regression(rollout_id, case.name, case.from_step, predicate, user)
+    return Status(201, regression(made.pk))
+
+
+@router.get("/regressions", response=list[RegressionRow])
+def regression_list(request: HttpRequest) -> list[RegressionRow]:
+    """The newest regression cases."""
+    return regressions()
+
+
+@router.get("/regressions/{int:case_id}", response=RegressionRow)
+def regression_one(request: HttpRequest, case_id: int) -> RegressionRow:
+    """One regression case with its measurements."""
+    return regression(case_id)
+
+
+@router.post("/regressions/{int:case_id}/measure", response={201: RerunView})
+def regression_measure(request: HttpRequest, case_id: int, measurement: NewMeasurement) -> Status[RerunView]:
+    """Run a regression case live under a revision of the harness."""
+    user = require(request, "operator")
+    made = actions.measure_regression(
+        get_regression(case_id),
+        revision=measurement.revision,
+        attempts=measurement.attempts,
+        seed=measurement.seed,
+        engine=measurement.engine,
+        user=user,
+        key=_key(request),
+    )
+    return Status(201, rerun_view(made.pk))
+
+
+def _key(request: HttpRequest) -> str:
+    text = request.headers.get("Idempotency-Key", "")
+    if len(text) > LONGEST_KEY or "\x00" in text:
+        raise InvalidValue(f"no key is longer than {LONGEST_KEY} characters or holds a NUL", where="Idempotency-Key")
+    return text
