@@ -1,11 +1,11 @@
-# The web server, the workers and the sweeper are this one image with different commands; see docker-compose.yml.
+# The web server, the workers, the engine host and the sweeper are this one image with different commands; see docker-compose.yml.
 FROM python:3.12-slim AS app
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends bubblewrap faketime git util-linux \
+    && apt-get install -y --no-install-recommends bubblewrap libfaketime git util-linux \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /app
-COPY requirements/base.txt requirements/base.txt
-RUN pip install --no-cache-dir --no-deps --require-hashes -r requirements/base.txt
+COPY requirements/base.txt requirements/embedded.txt requirements/
+RUN pip install --no-cache-dir --no-deps --require-hashes -r requirements/base.txt -r requirements/embedded.txt
 COPY . .
 RUN useradd --system --create-home --uid 10001 harnesslab \
     && mkdir /data \

@@ -90,7 +90,8 @@ class Program:
 
 def worker(home: Path, log: Path, **changes: str) -> Program:
     """Start a worker as `harnesslab serve` does."""
-    command = [sys.executable, "-m", "celery", "--app", "workers.app", "worker", "--queues", "cpu", "--pool", "solo"]
+    command = [sys.executable, "-m", "celery", "--app", "workers.app", "worker", "--queues", "cpu,gpu,control"]
+    command += ["--pool", "solo"]
     command += ["--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "INFO"]
     return Program(command, environ(home, **changes), log)
 

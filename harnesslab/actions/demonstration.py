@@ -15,10 +15,10 @@ from harnesslab.queries.orders import Belonging
 from harnesslab.store.models import Engine, Rollout
 from workers.demonstration.project import ROOT_SEED, recordings
 from workers.demonstration.repository import BASELINE, ensure_repository
-from workers.demonstration.shell_cases import ASKED, SHELL_CASES, STAMPED
+from workers.demonstration.shell_cases import ASKED, SHELL_CASES, UNPINNED
 
 PROJECT = "demonstration"
-LIVE_CASES: tuple[CaseDefinition, ...] = (*SHELL_CASES[:6], STAMPED, ASKED)
+LIVE_CASES: tuple[CaseDefinition, ...] = (*SHELL_CASES[:6], UNPINNED, ASKED)
 
 
 def load_demonstration() -> int:
@@ -39,7 +39,7 @@ def order_live(cases: tuple[CaseDefinition, ...] = LIVE_CASES) -> int:
 
 
 def recipe(case: CaseDefinition) -> Recipe:
-    """Return how the demonstration runs a case; the stamped one runs unpinned, so that its clock is the real one."""
+    """Return how the demonstration runs a case; one of them runs unpinned, so that its clock is the real one."""
     home: Path = settings.CONFIG.home
     return Recipe(
         harness=HarnessSource("reference", str(ensure_repository(home)), BASELINE),
@@ -48,5 +48,5 @@ def recipe(case: CaseDefinition) -> Recipe:
         settings={"temperature": 0.8},
         root_seed=str(ROOT_SEED),
         tools={"run": SideEffects.SANDBOXED},
-        pins=() if case is STAMPED else None,
+        pins=() if case is UNPINNED else None,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -47,41 +48,11 @@ class NothingRan(HarnessLabError):
 @click.option("--key", default="", help="Idempotency key: the same key gives the rerun that is already there.")
 @click.option("--wait", is_flag=True, help="Print progress until it has ended, then what it found.")
 @click.option("--json", "as_json", is_flag=True, help="Print the rerun as JSON.")
-def rerun(
-    rollout: int,
-    mode: str,
-    attempts: int,
-    from_step: int | None,
-    seed: str,
-    temperature: float | None,
-    max_tokens: int | None,
-    engine: str,
-    revision: str,
-    switches: Sequence[str],
-    on_miss: str,
-    key: str,
-    *,
-    self_test: bool,
-    only_preview: bool,
-    wait: bool,
-    as_json: bool,
-) -> None:
+def rerun(rollout: int, key: str, *, only_preview: bool, wait: bool, as_json: bool, **given: Any) -> None:
     """Execute a stored rollout again. With --wait the exit code is 1 only where it could not run: an attempt that goes
     another way than the rollout is a finding, no failure."""
     ready_tables()
-    plan = Plan(
-        mode=Mode(mode),
-        switches=dict(_switch(text) for text in switches),
-        on_miss=OnMiss(on_miss),
-        from_step=from_step,
-        attempts=attempts,
-        engine=engine,
-        temperature=temperature,
-        max_tokens=max_tokens,
-        seed=seed,
-        revision=revision,
-        self_test=self_test,
-    )
+    plan = _plan(**given)
     if only_preview:
         found = preview(rollout, plan)
         click.echo(found.model_dump_json(indent=2) if as_json else printable(found.refused or found.sentence))
@@ -96,6 +67,11 @@ def rerun(
         click.echo(f"rerun {view.id}: {len(view.attempts)} attempt{'s' * (len(view.attempts) != 1)} queued")
     if wait and not any(row.rollout is not None and row.same is not None for row in view.attempts):
         raise NothingRan(f"rerun {view.id} could not run: {view.attempts[0].status}")
+
+
+def _plan(mode: str, on_miss: str, switches: Sequence[str], **rest: Any) -> Plan:
+    """Return the plan that the options state; the rest are the plan's own fields by name."""
+    return Plan(mode=Mode(mode), on_miss=OnMiss(on_miss), switches=dict(map(_switch, switches)), **rest)
 
 
 def _switch(text: str) -> tuple[str, Switch]:

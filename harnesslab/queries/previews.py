@@ -145,12 +145,15 @@ def refusal(rollout: Rollout, recipe: Recipe, plan: Plan, shown: Sequence[Contro
     if recipe.harness.kind is HarnessKind.COMMAND and plan.mode is not Mode.LIVE:
         tools = "tools of a command harness run anew whenever it runs"
         return "" if plan.mode is Mode.HYBRID else f"a recorded rerun needs every boundary served: {tools}"
-    offered = {item.boundary: item.switches for item in shown}
+    return _unswitchable(plan, shown)
+
+
+def _unswitchable(plan: Plan, shown: Sequence[Control]) -> str:
+    """Say which switch the recording doesn't allow, or nothing; one for all tools leaves external ones served."""
     for boundary, switch in plan.switches.items():
-        head = boundary.partition(":")[0]
-        own = offered.get(boundary) or next(
-            (each for name, each in offered.items() if name.startswith(head)), (switch,)
-        )
-        if switch not in own:
-            return f"{boundary} can't be {switch.value} for this recording"
+        offered = [item for item in shown if boundary in (item.boundary, item.boundary.partition(":")[0])]
+        if not offered and ":" in boundary:
+            return f"this recording has no {boundary}"
+        if offered and not any(switch in item.switches for item in offered):
+            return f"{boundary} can't be {switch.value} for this recording: {offered[0].why}"
     return ""

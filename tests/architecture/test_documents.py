@@ -39,11 +39,11 @@ def test_every_command_is_documented() -> None:
     declared = [
         name
         for path in (ROOT / "harnesslab" / "cli").glob("*.py")
-        for name in re.findall(r'@click\.command\("([a-z]+)"', path.read_text())
+        for name in re.findall(r'@click\.command\("([a-z-]+)"', path.read_text())
     ]
     table = (ROOT / "docs" / "configuration.md").read_text()
     assert len(declared) >= 8
-    assert set(re.findall(r"^\| `harnesslab ([a-z]+)`", table, re.MULTILINE)) == set(declared)
+    assert set(re.findall(r"^\| `harnesslab ([a-z-]+)`", table, re.MULTILINE)) == set(declared)
 
 
 def test_every_condition_has_help() -> None:

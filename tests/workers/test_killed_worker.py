@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,46 +11,14 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from harnesslab import queue
 from harnesslab.actions import jobs
-from harnesslab.config import Config
 from harnesslab.store.models import Job, JobState, Rollout, SourceFile
-from tests.rig import Program, native_lines, wait_until, worker
+from tests.rig import native_lines, wait_until
+from tests.workers.conftest import Start
 
 pytestmark = [pytest.mark.serial, pytest.mark.django_db(transaction=True)]
 
 ROLLOUTS = 400
-BROKERS = ["folder", "redis"] if os.environ.get("REDIS_URL") else ["folder"]
-"""Redis is there in the stage with services, and the last test sees to that."""
-Start = Callable[[], Program]
-
-
-def database_url() -> str:
-    """Return the address of the test database, for another process."""
-    facts = connection.settings_dict
-    if connection.vendor == "sqlite":
-        return f"sqlite:///{facts['NAME']}"
-    return f"postgresql://{facts['USER']}:{facts['PASSWORD']}@{facts['HOST']}:{facts['PORT']}/{facts['NAME']}"
-
-
-@pytest.fixture(params=BROKERS)
-def start(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    """Start workers over a broker that this process rings too."""
-    changes = {"DATABASE_URL": database_url()}
-    if request.param == "redis":
-        changes["REDIS_URL"] = settings.CONFIG.redis_url
-    home = tmp_path / "home"
-    home.mkdir()
-    config = Config.read({"HARNESSLAB_HOME": str(home), **changes})
-    monkeypatch.setattr(queue, "app", queue.application(config))
-    with ExitStack() as stack:
-
-        def another() -> Program:
-            program = worker(home, tmp_path / f"worker-{secrets.token_hex(4)}.log", **changes)
-            stack.callback(program.close)
-            return program
-
-        yield another
 
 
 def big_import(folder: Path) -> Job:

@@ -110,13 +110,12 @@ SHELL_CASES: tuple[CaseDefinition, ...] = (
 )
 """The panel: sixteen cases that a small model solves some of."""
 
-STAMPED = _case(
-    "stamped-report",
-    "Run sh stamp.sh, then create a file named report.txt that holds the word ok.",
+UNPINNED = _case(
+    "unpinned-report",
+    "Create a file named report.txt that holds the word ok.",
     _holds("report.txt", "ok"),
-    {"stamp.sh": "date +%H:%M:%S.%N\n"},
 )
-"""Its tool prints the time: unpinned, no two runs read the same."""
+"""Runs without pins: the harness looks at the time first, so that no two runs read the same."""
 ASKED = _case(
     "asked-report",
     "Create a file named report.txt.",

@@ -158,6 +158,11 @@ class Episode:
         elif held is not None:
             self.writer.builder.add(held)
 
+    def settle(self) -> None:
+        """Store what is known so far, before something that may take long: who watches sees it, a kill keeps it."""
+        self.release()
+        self.writer.flush()
+
     def add(self, event: AnyEvent) -> None:
         """Add an event after the held one."""
         self.release()

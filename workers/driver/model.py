@@ -107,6 +107,7 @@ def _live(episode: Episode, request: Request, label: str) -> dict[str, JSON]:
     settings, seed = _settings(episode, request)
     outgoing = ModelRequest(request.messages, settings, request.tools, stream=episode.recipe.stream)
     repeats = episode.recipe.repeats
+    episode.settle()
     while True:
         at = episode.at()
         exchange = episode.engine.ask(outgoing, timeout=episode.remaining(), on_text=lambda _: not episode.stopped())

@@ -121,6 +121,7 @@ def _executed(episode: Episode, call: ToolCall) -> ToolCall:
         return _error(call, f"there is no tool {call.name}; workers run {RUN}")
     if not isinstance(command, str):
         return _error(call, f"{RUN} needs a command that is text")
+    episode.settle()
     limit = min(episode.recipe.case.budgets.command, episode.remaining())
     done = episode.sandbox.run(command, timeout=limit, stopped=episode.stopped)
     episode.counts.commands += 1

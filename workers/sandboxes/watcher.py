@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+_KERNEL_LISTS_CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children").exists()
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -21,6 +22,9 @@ def resident(root: int, limit: int) -> int:
 
 
 def _tree(root: int) -> Iterator[int]:
+    if not _KERNEL_LISTS_CHILDREN:
+        yield from _tree_by_parents(root)
+        return
     waiting = [root]
     while waiting:
         pid = waiting.pop()
@@ -30,6 +34,23 @@ def _tree(root: int) -> Iterator[int]:
                 waiting.extend(int(child) for child in (thread / "children").read_bytes().split())
         except OSError:  # it ended meanwhile
             continue
+
+
+def _tree_by_parents(root: int) -> Iterator[int]:
+    """The same from every process's own word, for kernels that list no children."""
+    children: dict[int, list[int]] = {}
+    for place in Path("/proc").iterdir():
+        if place.name.isdigit():
+            try:
+                parent = int((place / "stat").read_bytes().rsplit(b")", 1)[1].split()[1])
+            except (OSError, IndexError):  # it ended meanwhile
+                continue
+            children.setdefault(parent, []).append(int(place.name))
+    waiting = [root]
+    while waiting:
+        pid = waiting.pop()
+        yield pid
+        waiting.extend(children.get(pid, ()))
 
 
 def _private(pid: int) -> int:

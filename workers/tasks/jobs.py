@@ -35,7 +35,7 @@ _shutting_down = False
 @app.task(name=TASK)
 def run_job(job_id: int) -> None:
     """Make one attempt at a job, unless another worker has it or it has ended."""
-    claimed = jobs.claim(job_id)
+    claimed = None if _shutting_down else jobs.claim(job_id)
     if claimed is None:
         return
     job, token = claimed
@@ -44,7 +44,8 @@ def run_job(job_id: int) -> None:
         _attempt(job.kind, job.payload, lease)
     if job.kind in CLEANUPS and jobs.has_ended(job.pk):
         CLEANUPS[job.kind](job.payload)
-    jobs.ring_next(job.queue)
+    if not _shutting_down:  # the sweeper rings for others
+        jobs.ring_next(job.queue)
 
 
 def _attempt(kind: str, payload: dict[str, Any], lease: HeldLease) -> None:

@@ -164,10 +164,15 @@ def test_an_unused_child_is_ended(lasting: subprocess.Popen[bytes], tmp_path: Pa
 
 
 def test_a_child_that_works_is_not_idle(lasting: subprocess.Popen[bytes], tmp_path: Path) -> None:
-    request = ModelRequest(STORY, {"max_tokens": 400, "ignore_eos": True, "temperature": 0})
-    got = engine_of(tmp_path).ask(request, timeout=60)
-    assert got.answer is not None, got.failure
-    assert got.latency > 1.5
+    """It answers for longer than the host waits for an unused one."""
+    pid = pid_of(Host(tmp_path).ensure(configuration(context=8192)))
+    enough = time.monotonic() + 3
+    request = ModelRequest(STORY, {"max_tokens": 8000, "ignore_eos": True}, stream=True)
+    engine = engine_of(tmp_path, context=8192)
+    got = engine.ask(request, timeout=60, on_text=lambda _text: time.monotonic() < enough)
+    assert got.failure is not None
+    assert got.failure.kind is FailureKind.STOPPED
+    assert pid_of(Host(tmp_path).ensure(configuration(context=8192))) == pid
 
 
 def test_many_starters_share_one_host(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from harnesslab.core.ports import Limits, Place
 from tests.workers.sandboxes.conftest import Opener
 from tests.workers.sandboxes.test_isolation import python, still_works
-from workers.sandboxes import commands
+from workers.sandboxes import commands, watcher
 from workers.sandboxes.bubblewrap import BubblewrapSandbox
 
 MIB = 2**20
@@ -38,6 +38,16 @@ def test_memory_that_processes_share_is_counted_once(opened: Opener) -> None:
         "for _ in range(4): os.wait()\nprint('shared')"
     )
     assert python(sandbox, share) == "shared\n"
+
+
+def test_processes_are_found_also_where_the_kernel_lists_no_children(
+    sandbox: BubblewrapSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid = sandbox._box.pid
+    listed = set(watcher._tree(pid))
+    assert len(listed) == 3  # bubblewrap, init and the server
+    monkeypatch.setattr(watcher, "_KERNEL_LISTS_CHILDREN", False)
+    assert set(watcher._tree(pid)) == listed
 
 
 def test_a_fork_bomb_is_ended_and_hurts_no_neighbour(opened: Opener) -> None:

@@ -1,4 +1,4 @@
-"""A small harness with two actions: run a shell command, or submit. It repairs, trims, clips and reminds."""
+"""A small harness with two actions: run a shell command, or submit. It looks first, repairs, trims, clips, reminds."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ ACTION = {
         },
     },
 }
+LOOK = "date; ls -l"
 REPAIRS = 2
 SHOWN = 1500  # characters of a result that the model is shown
 CHARACTERS_A_TOKEN = 3
@@ -55,10 +56,11 @@ class Harness:
         self.messages.append({"role": "user", "content": self.task()})
 
     def task(self) -> str:
-        """Return the instruction, with what the user answers where the case has one."""
+        """Return the instruction with the time, the folder, and what the user answers where the case has one."""
         instruction: str = self.episode.start["instruction"]
         wish = self.episode.user(f"{instruction} Is there anything else I should know?")
-        return f"{instruction}\n{wish}" if wish else instruction
+        seen = self.episode.run(LOOK)["output"]
+        return "\n".join(part for part in (seen.strip(), instruction, wish) if part)
 
     def solve(self) -> None:
         """Decide, run and observe until the model submits or the steps are used up."""

@@ -1,0 +1,34 @@
+"""Ordering rollouts of a small harness from an engine that a test serves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from harnesslab.actions import engines, orders
+from harnesslab.core.cases import CaseDefinition
+from harnesslab.core.recipe import HarnessSource, Recipe, SideEffects
+from harnesslab.queries.orders import Belonging
+from harnesslab.store.models import Job
+from tests.workers.driver.rig import LOOP, repository
+
+ENGINE = "scripted"
+
+
+def register(address: str, ceiling: int = 4) -> int:
+    """Register a served model as an engine."""
+    return engines.register(ENGINE, "openai", address=address, model="m", ceiling=ceiling).pk
+
+
+def recipe(folder: Path, case: CaseDefinition, code: str = LOOP, **fields: Any) -> Recipe:
+    """Return a recipe of a harness that is put into a repository in a folder."""
+    place = folder / "code"
+    if not place.exists():
+        repository(place, code)
+    source = HarnessSource("mine", str(place), "r1")
+    return Recipe(source, case, ENGINE, tools={"run": SideEffects.SANDBOXED}, **fields)
+
+
+def order(made: Recipe, key: str = "") -> Job:
+    """Queue a rollout."""
+    return orders.order(made, Belonging("trial", "panel"), key=key)
