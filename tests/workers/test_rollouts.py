@@ -20,7 +20,8 @@ from harnesslab.core.predicates import Predicate, What
 from harnesslab.core.recipe import DRAWN
 from harnesslab.core.rerun import Mode, Plan, Switch
 from harnesslab.queries.manifests import load_manifest
-from harnesslab.queries.reruns import preview, recipe_of, rerun_view
+from harnesslab.queries.previews import preview
+from harnesslab.queries.reruns import recipe_of, rerun_view
 from harnesslab.queries.rollouts import facts_of, get_rollout
 from harnesslab.queries.tapes import StoredTape
 from harnesslab.store.models import Job, LooseEvent, Rerun, Rollout
@@ -217,9 +218,9 @@ def test_what_cannot_be_rerun_is_refused_with_the_reason(tmp_path: Path) -> None
     with pytest.raises(Conflict, match="tool:mail"):
         reruns.request(parent.pk, Plan(mode=Mode.HYBRID, switches={"tool:mail": Switch.LIVE}), user=None)
     seen = preview(parent.pk, Plan(mode=Mode.LIVE, from_step=2))
-    assert seen.unsafe is not None
+    assert seen.nearest == 1
     assert "nearest safe" in seen.refused
-    assert seen.cost is not None
+    assert seen.calls is not None
 
 
 def test_a_regression_case_fails_before_a_change_and_passes_after_it(tmp_path: Path) -> None:
