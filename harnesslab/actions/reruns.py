@@ -155,7 +155,7 @@ def make_regression(
         raise Conflict(f"step {from_step + 1} can't be reached again: {unsafe.why}", hint=f"step {unsafe.nearest + 1}")
     met = predicate.checked().met(trace, from_step)
     if not met:
-        said = "has no such step" if met is None else f"does not meet it: nowhere it {predicate.sentence}"
+        said = "has no such step" if met is None else f"does not meet it: {predicate.sentence}"
         raise InvalidValue(f"the recording {said}", where="predicate")
     shown = storable(name.strip(), 200)
     if not shown:

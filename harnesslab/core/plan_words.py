@@ -5,14 +5,16 @@ from __future__ import annotations
 from harnesslab.core.recipe import DRAWN, SAME
 from harnesslab.core.rerun import Mode, OnMiss, Plan
 
-PROVES = {
-    Mode.LIVE: "Everything is executed anew. It shows how often the same conditions lead to the same end, and what it "
-    "sent proves that it was live.",
-    Mode.HYBRID: "Each boundary is served from the record, live, or failing. It shows what one boundary alone changes.",
-    Mode.RECORDED: "The harness runs, everything else is served from the record. It costs nothing and shows only that "
-    "the record is complete.",
+DOES = {
+    Mode.LIVE: "Everything is executed anew.",
+    Mode.HYBRID: "Each boundary is served from the record, live, or failing.",
+    Mode.RECORDED: "The harness runs, everything else is served from the record.",
 }
-"""What each mode does and proves."""
+PROVES = {
+    Mode.LIVE: "It shows how often the same conditions lead to the same end; what it sent itself proves it live.",
+    Mode.HYBRID: "It shows what one boundary alone changes.",
+    Mode.RECORDED: "It costs nothing and shows only that the record is complete.",
+}
 
 
 def plan_words(plan: Plan) -> str:

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST
 from harnesslab.actions import reruns as actions
 from harnesslab.core.errors import HarnessLabError, InvalidValue
 from harnesslab.core.natural import natural
-from harnesslab.core.plan_words import PROVES, plan_words
+from harnesslab.core.plan_words import DOES, PROVES, plan_words
 from harnesslab.core.rerun import Plan, Switch
 from harnesslab.http_errors import status_of
 from harnesslab.pages.access import asks_for_part, needs, user_of
@@ -129,7 +129,7 @@ def _form(
         "wrong": wrong,
         "error": error,
         "engines": engines(),
-        "modes": [(mode.value, text) for mode, text in PROVES.items()],
+        "modes": [(mode.value, f"{text} {PROVES[mode]}") for mode, text in DOES.items()],
         "mode": plan.mode.value if plan is not None else form.get("mode", "live"),
         "external": sorted({name for item in previews for name in item.external}),
         "others": _others(form),

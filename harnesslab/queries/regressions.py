@@ -125,7 +125,7 @@ def headline(measurements: Sequence[Measurement], predicate: str) -> str:
     after = alike[0] if alike else None
     if before is None or after is None:
         if not ended:
-            return "Not measured yet."
+            return "Being measured: no attempt counts yet." if measurements else "Not measured yet."
         missing = "under another revision" if after is None else "under the recorded revision"
         said = f"{predicate[:1].upper()}{predicate[1:]}: {_told(ended[0])}."
         return f"{said} Not measured yet {missing} with the same seeds and engine."

@@ -211,7 +211,7 @@ def test_a_regression_case_is_made_from_a_step_and_measured(tab: Page, rig: Reru
     tab.get_by_role("link", name="make a regression case").click()
     tab.fill("[name=name]", "runs true")
     tab.get_by_role("button", name="Make the case").click()
-    expect(tab.locator("main")).to_contain_text("It fails where it calls run with command holding 'true' at that step")
+    expect(tab.locator("main")).to_contain_text("from step 2 on: calls run with command holding 'true' at that step")
     tab.fill("[name=attempts]", "1")
     tab.get_by_role("button", name="Measure").click()
     ended(tab)
@@ -236,3 +236,24 @@ def test_a_comparison_leads_to_a_rerun_of_both_from_where_they_part(tab: Page, r
     tab.goto(f"/compare/?a={rig.rollouts['plain']}&b={rig.rollouts['asked']}")
     tab.keyboard.press("r")
     expect(tab.locator("h1")).to_contain_text("2 rollouts, each with the same plan")
+
+
+def test_no_page_of_reruns_scrolls_sideways_on_a_phone_or_has_a_control_without_a_name(
+    tab: Page, rig: RerunLab
+) -> None:
+    made = reruns_of(tab, rig, "plain") or reruns_of(tab, rig, "unpinned")
+    places = ["/reruns/", "/jobs/", "/engines/", "/engines/1/", "/regressions/", rig.address("plain")]
+    places += [rig.address("plain", f"rerun/?mode={mode}") for mode in ("live", "hybrid", "recorded")]
+    places += [f"/reruns/{item['id']}/" for item in made[:1]] + [rig.address("plain", "regression/?step=1")]
+    for width in (1440, 390):
+        tab.set_viewport_size({"width": width, "height": 844})
+        for place in places:
+            tab.goto(place)
+            assert tab.evaluate("document.documentElement.scrollWidth") <= width, place
+            assert tab.locator("h1").count() == 1, place
+            unnamed = tab.evaluate(
+                "() => [...document.querySelectorAll('a[href], button, input:not([type=hidden]), select, textarea')]"
+                ".filter(e => e.checkVisibility() && !(e.textContent.trim() || e.ariaLabel || e.labels?.length))"
+                ".map(e => e.outerHTML.slice(0, 120))"
+            )
+            assert unnamed == [], place

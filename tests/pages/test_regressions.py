@@ -59,7 +59,7 @@ def test_a_made_case_shows_its_prefix_and_its_predicate_in_words(as_operator: Cl
     found = case(as_operator)
     assert (found.from_step, found.predicate["holds"]) == (1, "cat")
     page = text(as_operator, f"/regressions/{found.pk}/")
-    assert "It fails where it calls run with command holding 'cat' at that step , from step 2 on." in page
+    assert "What must not happen from step 2 on: calls run with command holding 'cat' at that step" in page
     assert re.search(r"run ls → .*output of ls", page)
     assert "Not measured yet" in page
     assert "no cat" in text(as_operator, "/regressions/")

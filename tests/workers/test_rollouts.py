@@ -218,7 +218,7 @@ def test_what_cannot_be_rerun_is_refused_with_the_reason(tmp_path: Path) -> None
     with pytest.raises(Conflict, match="tool:mail"):
         reruns.request(parent.pk, Plan(mode=Mode.HYBRID, switches={"tool:mail": Switch.LIVE}), user=None)
     seen = preview(parent.pk, Plan(mode=Mode.LIVE, from_step=2))
-    assert seen.nearest == 1
+    assert seen.nearest == 0
     assert "nearest safe" in seen.refused
     assert seen.calls is not None
 
