@@ -14,7 +14,7 @@ from harnesslab.core.natural import natural
 from harnesslab.core.predicates import Predicate, What
 from harnesslab.core.recipe import SAME
 from harnesslab.http_errors import status_of
-from harnesslab.pages.access import needs, user_of
+from harnesslab.pages.access import asks_for_part, needs, user_of
 from harnesslab.pages.render import render
 from harnesslab.queries import regressions as queries
 from harnesslab.queries.engines import engines
@@ -27,7 +27,11 @@ def regressions(request: HttpRequest) -> HttpResponse:
 
 
 def regression(request: HttpRequest, regression_id: int) -> HttpResponse:
-    """One regression case with its measurements."""
+    """One regression case with its measurements; asked again every other second until the last has ended."""
+    if asks_for_part(request):
+        case = queries.regression(regression_id)
+        status = 200 if case.running else 286
+        return render(request, "regressions/_measured.html", {"case": case}, status=status)
     return _page(request, regression_id, {"attempts": "10", "seed": "drawn"})
 
 

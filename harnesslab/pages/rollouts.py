@@ -64,7 +64,7 @@ def rollout(request: HttpRequest, rollout_id: int) -> HttpResponse:
     """One rollout: its header, the step list, and the selected event."""
     row = get_rollout(rollout_id)
     tape = StoredTape(row)
-    index = _selected(request, tape)
+    index = _selected(request, tape) if row.events else 0
     return render(
         request,
         "rollouts/rollout.html",
@@ -75,7 +75,7 @@ def rollout(request: HttpRequest, rollout_id: int) -> HttpResponse:
             "source": row.source,
             "completeness": tape.manifest.completeness,
             "window": event_window(tape, max(0, index - 60)),
-            "detail": event_detail(tape, index),
+            "detail": event_detail(tape, index) if row.events else None,
             "siblings": siblings(row),
             "notes": notes_of(row.pk),
             "reruns": reruns_of(row.pk),

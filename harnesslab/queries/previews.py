@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harnesslab.core.errors import Conflict, InvalidValue
+from harnesslab.core.errors import Conflict, InvalidValue, NotFound
 from harnesslab.core.recipe import HarnessKind, Recipe
+from harnesslab.core.record import flows_on
 from harnesslab.core.rerun import Control, Cost, Mode, OnMiss, Plan, Unsafe, controls, cost, unsafe_fork
+from harnesslab.core.trace import Trace
+from harnesslab.queries.engines import engine_named
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.queries.reruns import recipe_of
 from harnesslab.queries.rollouts import RolloutRow, get_rollout, row_of
@@ -55,7 +58,7 @@ def preview(rollout_id: int, plan: Plan) -> Preview:
         recipe = recipe_of(rollout)
         shown = controls(trace, recipe.tools, kind=recipe.harness.kind.value)
         unsafe = unsafe_fork(trace, plan.from_step) if plan.from_step else None
-        refused = refusal(rollout, recipe, plan, shown, unsafe)
+        refused = refusal(rollout, recipe, plan, shown, unsafe) or _lacking(recipe, plan, trace)
     except Conflict as error:
         shown, unsafe, refused = controls(trace, {}, kind="none"), None, error.sentence
     costs = cost(trace, plan).times(plan.attempts) if recipe is not None else None
@@ -79,6 +82,17 @@ def preview(rollout_id: int, plan: Plan) -> Preview:
         commands=costs.commands if costs is not None else None,
         sentence=told(costs, plan) if costs is not None else "",
     )
+
+
+def _lacking(recipe: Recipe, plan: Plan, trace: Trace) -> str:
+    """Say what a plan needs that is not there, or nothing."""
+    if plan.self_test and flows_on(trace) is None:
+        return "no result of a tool flows on into a later request, so that nothing can be altered"
+    try:
+        engine_named(plan.engine or recipe.engine)
+    except NotFound as error:
+        return error.sentence
+    return ""
 
 
 def together(previews: Sequence[Preview], plan: Plan) -> str:

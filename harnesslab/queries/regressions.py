@@ -52,6 +52,11 @@ class RegressionRow(ReadModel):
     """The newest first."""
     created_at: datetime
 
+    @property
+    def running(self) -> bool:
+        """Whether a measurement has not ended."""
+        return any(not item.rerun.ended for item in self.measurements)
+
 
 class Suggestion(ReadModel):
     """A predicate that the recording meets at a step, to begin with."""

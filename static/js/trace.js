@@ -12,7 +12,7 @@ function mark() {
   if (before) before.tabIndex = -1;
   const row = document.getElementById(`e${chosen}`);
   row?.classList.add("current"); row?.setAttribute("aria-current", "true");
-  (row ?? list.querySelector(".event")).tabIndex = 0;
+  (row ?? list.querySelector(".event") ?? {}).tabIndex = 0;
   document.getElementById("same-prefix").search = `?prefix=${trace.dataset.rollout}@${Math.max(1, chosen)}`;
   return row;
 }
@@ -24,6 +24,7 @@ function reveal(row) {
   else if (place.bottom > bottom) steps.scrollTop += place.bottom - bottom;
 }
 function choose(row) {
+  htmx.process(row); // else a click that comes before htmx has settled would leave the page
   row.click();
   row.focus({ preventScroll: true });
   reveal(row);

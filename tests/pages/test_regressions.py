@@ -92,6 +92,7 @@ def test_two_revisions_make_the_headline(as_operator: Client) -> None:
     page = text(as_operator, f"/regressions/{found.pk}/")
     assert "3/10, 95 % CI 11–60 % under the recorded revision, live, drawn seeds" in page
     assert "Not measured yet under another revision" in page
+    assert as_operator.get(f"/regressions/{found.pk}/", headers={"HX-Request": "true"}).status_code == 286
     measured(found, "r2", 0, 10, seed="drawn")
     page = text(as_operator, f"/regressions/{found.pk}/")
     before, after = "Fails before the change (3/10, 95 % CI 11–60 %)", "passes after it (0/10, 95 % CI 0–28 %)"
@@ -119,6 +120,8 @@ def test_measuring_twice_with_one_form_makes_one_rerun(as_operator: Client) -> N
     sent = {"revision": "", "attempts": "2", "seed": "drawn", "key": "k"}
     assert as_operator.post(place, sent).headers["Location"] == as_operator.post(place, sent).headers["Location"]
     assert Rerun.objects.get().plan["from_step"] == 1
+    assert 'hx-trigger="every 2s"' in as_operator.get(f"/regressions/{found.pk}/").content.decode()
+    assert "Being measured" in text(as_operator, f"/regressions/{found.pk}/")
     assert as_operator.post(place, {**sent, "attempts": "0", "key": "other"}).status_code == 400
 
 

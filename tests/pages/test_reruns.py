@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from dataclasses import replace
 
 import pytest
 from django.db import connection
@@ -11,11 +12,14 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from harnesslab import queue
+from harnesslab.actions.recorder import Placement, Recorder
+from harnesslab.core.events import RolloutStarted, UserTurn
 from harnesslab.core.recipe import SideEffects
 from harnesslab.core.rerun import Mode, Plan
-from harnesslab.core.rollout import Outcome
+from harnesslab.core.rollout import Origin, Outcome
 from harnesslab.store.models import Job, Rerun, Rollout
 from tests import live
+from tests.recordings import recording
 
 pytestmark = pytest.mark.django_db
 PART = {"HX-Request": "true"}
@@ -89,6 +93,7 @@ def test_a_rollout_that_nobody_can_run_says_why(as_operator: Client) -> None:
     ("query", "said"),
     [
         ("mode=live&attempts=0", "0 attempts"),
+        ("mode=live&engine=gone", "no engine is registered as 'gone'"),
         ("mode=live&step=0", "steps count from 1"),
         ("mode=live&attempts=x", "no whole number"),
         ("mode=live&temperature=hot", "no number"),
@@ -264,3 +269,21 @@ def test_the_consistency_check_says_what_it_verified(as_viewer: Client) -> None:
     assert "the last seal is not the head" in as_viewer.post(address, follow=True).content.decode()
     Rollout.objects.filter(pk=rollout.pk).update(head=None)
     assert as_viewer.post(address).status_code == 409
+
+
+def test_a_rollout_that_still_runs_opens_from_its_first_moment_and_offers_no_rerun(as_operator: Client) -> None:
+    rerun = live.asked(live.rerunnable())
+    recorder = Recorder(
+        replace(recording(origin=Origin.LIVE), outcome=Outcome.RUNNING), Placement(rerun=rerun.pk, mode="live")
+    )
+    live.running(rerun, 0)
+    place = f"/rollouts/{recorder.rollout.pk}/"
+    assert as_operator.get(place).status_code == 200
+    assert as_operator.get(f"/reruns/{rerun.pk}/").status_code == 200
+    recorder.builder.add(RolloutStarted(manifest=""))
+    recorder.builder.add(UserTurn(content="Do it."))
+    recorder.flush()
+    page = as_operator.get(place).content.decode()
+    assert "rerun-this" not in page
+    assert "Do it." in text(as_operator, f"/reruns/{rerun.pk}/", **PART)
+    assert as_operator.get(f"{place}rerun/?mode=live").status_code == 200

@@ -35,6 +35,8 @@ def run_probe(attempt: Attempt) -> dict[str, Any]:
         client.close()
     engines.note_probe(row.pk, _kept(found), found.seed_honoured)
     engines.note_health(row.pk, Health(up=True, sentence=health.sentence))
+    seed = {True: "honoured", False: "not honoured", None: "not known to be honoured"}[found.seed_honoured]
+    attempt.progress(3, f"it answers; the seed is {seed}")
     return {"up": True, "seed_honoured": found.seed_honoured}
 
 
