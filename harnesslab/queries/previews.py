@@ -97,8 +97,8 @@ def _lacking(recipe: Recipe, plan: Plan, trace: Trace) -> str:
 
 def together(previews: Sequence[Preview], plan: Plan) -> str:
     """Say what a plan costs over several rollouts."""
-    if len(previews) == 1:
-        return previews[0].sentence
+    if len(previews) < 2:
+        return previews[0].sentence if previews else ""
 
     def total(name: str) -> int | None:
         values = [getattr(item, name) for item in previews]
@@ -112,7 +112,8 @@ def together(previews: Sequence[Preview], plan: Plan) -> str:
         sum(seconds) if len(seconds) == len(previews) else None,
         total("commands") or 0,
     )
-    return f"Over {len(previews)} rollouts: {told(whole, plan)}"
+    said = told(whole, plan)
+    return f"Over {len(previews)} rollouts: {said[0].lower()}{said[1:]}"
 
 
 def told(costs: Cost, plan: Plan) -> str:
@@ -155,7 +156,7 @@ def refusal(rollout: Rollout, recipe: Recipe, plan: Plan, shown: Sequence[Contro
         where = f"it can't be forked at step {(plan.from_step or 0) + 1}: {unsafe.why}"
         return f"{where}; the nearest safe one is step {unsafe.nearest + 1}"
     if plan.from_step is not None and plan.from_step >= max(rollout.steps, 1):
-        return f"it has {rollout.steps} steps, so that it can't be forked at step {plan.from_step + 1}"
+        return f"it has {_count(rollout.steps, 'step')}, so that it can't be forked at step {plan.from_step + 1}"
     if recipe.harness.kind is HarnessKind.COMMAND and plan.mode is not Mode.LIVE:
         tools = "tools of a command harness run anew whenever it runs"
         return "" if plan.mode is Mode.HYBRID else f"a recorded rerun needs every boundary served: {tools}"

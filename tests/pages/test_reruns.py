@@ -155,12 +155,23 @@ def test_several_rollouts_share_a_form_and_get_a_rerun_each(as_operator: Client)
     one, two = live.rerunnable(), live.rerunnable(trial=1)
     address = f"/reruns/new/?ids={one.pk},{two.pk}"
     assert "2 rollouts" in text(as_operator, address)
-    assert "Over 2 rollouts: About 6 model calls" in text(as_operator, f"{address}&mode=live", **PART)
+    assert "Over 2 rollouts: about 6 model calls" in text(as_operator, f"{address}&mode=live", **PART)
     answer = as_operator.post(address, {"mode": "live", "attempts": "1", "key": "k"})
     again = as_operator.post(address, {"mode": "live", "attempts": "1", "key": "k"})
     assert answer.headers["Location"] == again.headers["Location"]
     assert sorted(Rerun.objects.values_list("parent_id", flat=True)) == [one.pk, two.pk]
     assert "2 reruns, those just asked for" in text(as_operator, answer.headers["Location"])
+
+
+def test_of_several_those_that_can_not_run_are_named_and_the_others_run(as_operator: Client) -> None:
+    long, short = live.rerunnable(), live.rerunnable(["ls"], trial=1)
+    address = f"/reruns/new/?ids={long.pk},{short.pk}"
+    said = text(as_operator, f"{address}&mode=live&step=2", **PART)
+    assert "case-1 #2: it has 1 step," in said
+    assert "Rerun 1 of 2 rollouts" in said
+    page = as_operator.post(address, {"mode": "live", "step": "2", "key": "k"}, follow=True).content.decode()
+    assert f"Rollout {short.pk} is not rerun" in page
+    assert Rerun.objects.get().parent_id == long.pk
 
 
 def test_only_operators_ask_and_cancel(as_viewer: Client) -> None:
