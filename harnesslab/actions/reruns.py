@@ -30,6 +30,8 @@ from workers.driver.checkout import resolve
 
 QUEUE = "gpu"
 KIND = "rollout"
+BELLS = 16
+"""Attempts of a rerun that are rung for at once, enough for every worker that may be free."""
 
 
 def request(
@@ -88,8 +90,10 @@ def _enqueue(rerun: Rerun, plan: Plan, attempt: int, user: User | None) -> None:
         {"rerun": rerun.pk, "attempt": attempt, "root_seed": root_seed},
         idempotency_key=f"rerun {rerun.pk} attempt {attempt}",
         user=user,
+        total=rerun.parent.steps,
         queue_name=QUEUE,
         group=f"rerun {rerun.pk}",
+        silently=attempt >= BELLS,
     )
 
 
