@@ -32,8 +32,12 @@ def enqueue(
     total: int | None = None,
     queue_name: str = "cpu",
     group: str = "",
+    silently: bool = False,
 ) -> Job:
-    """Queue a job and ring the bell on commit; the same idempotency key gives the job that is already there."""
+    """Queue a job and ring the bell on commit; the same idempotency key gives the job that is already there.
+
+    One of many is queued `silently`: a worker that ends a job rings for the next.
+    """
     if idempotency_key:
         known = Job.objects.filter(idempotency_key=idempotency_key).first()
         if known is not None:
@@ -49,7 +53,8 @@ def enqueue(
                 created_by=user,
                 total=total,
             )
-            transaction.on_commit(lambda: queue.ring(job.pk, queue_name))
+            if not silently:
+                transaction.on_commit(lambda: queue.ring(job.pk, queue_name))
     except IntegrityError:
         return Job.objects.get(idempotency_key=idempotency_key)
     return job

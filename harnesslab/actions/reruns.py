@@ -31,6 +31,8 @@ from workers.driver.checkout import resolve
 
 QUEUE = "gpu"
 KIND = "rollout"
+BELLS = 16
+"""Attempts of a rerun that are rung for at once, enough for every worker that may be free."""
 
 
 def request(
@@ -95,6 +97,7 @@ def _enqueue(rerun: Rerun, plan: Plan, attempt: int, user: User | None, steps: i
         total=steps,
         queue_name=QUEUE,
         group=f"rerun {rerun.pk}",
+        silently=attempt >= BELLS,
     )
 
 
