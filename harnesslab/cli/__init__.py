@@ -7,7 +7,7 @@ import click
 
 def register(group: click.Group) -> None:
     """Add all commands; called once Django is set up, since they import its models."""
-    from harnesslab.cli import bundles, checks, comparisons, demonstration, imports, preparation, serve
+    from harnesslab.cli import bundles, checks, comparisons, demonstration, imports, preparation, record, serve
 
     for command in (
         bundles.export,
@@ -17,6 +17,7 @@ def register(group: click.Group) -> None:
         demonstration.demo,
         imports.import_files,
         preparation.prepare,
+        record.record,
         serve.serve,
     ):
         group.add_command(command)

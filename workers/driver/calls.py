@@ -90,12 +90,8 @@ def live_call(
 ) -> ModelCall:
     """Return an attempt as it was made."""
     answer, failure = exchange.answer or Answer(), exchange.failure
-    facts: dict[str, JSON] = {ASKED: dict(request.asked)}
-    facts |= {} if exchange.first_token is None else {"first_token": exchange.first_token}
-    facts |= {"waited": exchange.waited} if exchange.waited else {}
-    facts |= {"failure": {"kind": failure.kind.value, **failure.facts}} if failure is not None else {}
     body = episode.bodies.keep(request.agent, exchange.raw_request if request.body is None else request.body)
-    facts |= {sent.KEY: dict(body.facts)}
+    facts = {**_facts(request, exchange), sent.KEY: dict(body.facts)}
     honoured = answer.seed_honoured if answer.seed_honoured is not None else episode.seed_honoured
     return ModelCall(
         step=max(episode.step, 0),
@@ -128,6 +124,14 @@ def live_call(
         raw_request=body.text,
         raw_response=exchange.raw_response.decode(errors="surrogateescape"),
     )
+
+
+def _facts(request: Request, exchange: Exchange) -> dict[str, JSON]:
+    failure = exchange.failure
+    facts: dict[str, JSON] = {ASKED: dict(request.asked)}
+    facts |= {} if exchange.first_token is None else {"first_token": exchange.first_token}
+    facts |= {"waited": exchange.waited} if exchange.waited else {}
+    return facts | ({"failure": {"kind": failure.kind.value, **failure.facts}} if failure is not None else {})
 
 
 def unasked_call(episode: Episode, request: Request, why: str) -> ModelCall:
