@@ -30,7 +30,7 @@ PORT = 8080
 """Where the gateway is found inside the sandbox."""
 KEY = "harnesslab"
 """What an agent gets as its key: the path is the secret, and agents want a key."""
-LIMITS = Limits(memory=2 * 1024**3, disk=512 * 1024**2, processes=256)
+LIMITS = Limits(memory=2 * 1024**3, processes=256)
 """An agent is a larger program than the commands it runs."""
 GRACE_S = 1.5
 """Seconds that an agent has to end by itself once a budget is used up."""

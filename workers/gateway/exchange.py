@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hmac
 import http.server
@@ -17,6 +18,7 @@ from workers.gateway.bodies import Bad, Held, read_body
 from workers.gateway.chat import Chat
 from workers.gateway.responses import Responses
 
+LINGER_S = 2.0
 IDLE_S = 120.0
 """Seconds a connection may say nothing."""
 DIALECTS: Mapping[str, Dialect] = {
@@ -80,6 +82,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
             self._serving.boundary.refused(bad.sentence)
             self._problem(dialect, bad_request(bad.sentence, bad.status))
+            self._let_it_finish()
             return
         try:
             self._answer(path, dialect, body)
@@ -108,6 +111,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         except Refused as error:
             boundary.refused(error.sentence)
             self._problem(dialect, Problem(502, "answer_has_no_place", error.sentence))
+
+    def _let_it_finish(self) -> None:
+        """Read on for a moment: a client that still sends would lose the answer to a closed connection."""
+        self.wfile.flush()
+        deadline = time.monotonic() + LINGER_S
+        self.connection.settimeout(LINGER_S)
+        with contextlib.suppress(OSError):
+            while time.monotonic() < deadline and self.connection.recv(1 << 16):
+                pass
 
     @property
     def _serving(self) -> Serving:
