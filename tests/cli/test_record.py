@@ -13,7 +13,7 @@ import pytest
 
 from tests.rig import ROOT, Program, environ
 from tests.workers.driver.rig import model
-from tests.workers.engines.loopback import response
+from tests.workers.engines.loopback import raw_server, response
 from tests.workers.gateway.rig import answer
 
 TINY = str(ROOT / "tests/workers/gateway/tiny_agent.py")
@@ -72,16 +72,15 @@ def test_the_real_key_reaches_the_upstream_alone(tmp_path: Path) -> None:
     code = "import os; print(sorted(value for name, value in os.environ.items() if name.endswith('_API_KEY')))"
     heads: list[bytes] = []
     with model("x") as served:
-        speak = served.speak
 
         def noted(connection: Any, request: bytes) -> None:
             heads.append(request)
-            speak(connection, request)
+            served.speak(connection, request)
 
-        served.speak = noted  # type: ignore[method-assign]
-        done = record(home, served.address, sys.executable, "-c", code)
-        assert done.stdout == "['harnesslab', 'harnesslab']\n"
-        done = record(home, served.address, sys.executable, TINY, "chat", "x")
+        with raw_server(noted) as address:
+            done = record(home, address, sys.executable, "-c", code)
+            assert done.stdout == "['harnesslab', 'harnesslab']\n"
+            done = record(home, address, sys.executable, TINY, "chat", "x")
     assert done.returncode == 0, done.stderr
     data = b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
     assert any(KEY.encode() in head for head in heads)

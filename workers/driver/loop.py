@@ -53,7 +53,7 @@ def _talk(episode: Episode, spawn: Callable[[], Child], after_step: Callable[[],
             if isinstance(reply, Ended):
                 return reply
             if reply is not None:
-                episode.writer.flush()
+                episode.store()
                 after_step()
                 conversation.send(reply)
     except HarnessSilent as error:
