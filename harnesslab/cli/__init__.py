@@ -7,7 +7,18 @@ import click
 
 def register(group: click.Group) -> None:
     """Add all commands; called once Django is set up, since they import its models."""
-    from harnesslab.cli import bundles, checks, comparisons, demonstration, engines, imports, preparation, reruns, serve
+    from harnesslab.cli import (
+        bundles,
+        checks,
+        comparisons,
+        demonstration,
+        engines,
+        imports,
+        preparation,
+        record,
+        reruns,
+        serve,
+    )
 
     for command in (
         bundles.export,
@@ -19,6 +30,7 @@ def register(group: click.Group) -> None:
         engines.engines,
         imports.import_files,
         preparation.prepare,
+        record.record,
         reruns.rerun,
         serve.serve,
     ):

@@ -26,6 +26,8 @@ from harnesslab.core.errors import Conflict
 
 PORT = 8765
 TRIED_PORTS = 50
+ADDRESS = "serve.address"
+"""Where in the home other commands find the server that runs; only that it answers says that it does."""
 WORKER_OPTIONS = [
     "--pool=solo",
     "--concurrency=1",
@@ -51,12 +53,15 @@ def serve(host: str, port: int | None, workers: int, *, demo: bool) -> None:
     lock = _lock(config.home)
     listener = _listen(host, port)
     address = _address(listener, host)
+    place = config.home / ADDRESS
+    place.write_text(address)
     admin = prepared(lambda line: say("serve", line), demo=demo)
     _empty_broker(config)
     connections.close_all()
     supervisor = Supervisor(_programs(listener, workers, config.home), _environ(config.home), say)
-    supervisor.run(lambda: _answers(address), lambda: _tell_ready(address, admin, config.home))
+    supervisor.run(lambda: answers(address), lambda: _tell_ready(address, admin, config.home))
     listener.close()
+    place.unlink(missing_ok=True)
     lock.close()
     say("serve", "stopped")
 
@@ -122,7 +127,8 @@ def _address(listener: socket.socket, host: str) -> str:
     return f"http://{shown}:{listener.getsockname()[1]}/"
 
 
-def _answers(address: str) -> bool:
+def answers(address: str) -> bool:
+    """Say whether a server answers at an address."""
     try:
         with urllib.request.urlopen(f"{address}health", timeout=1) as answer:  # noqa: S310 - our own address
             return bool(answer.status == 200)

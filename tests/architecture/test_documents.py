@@ -87,3 +87,24 @@ def test_the_documents_name_every_format() -> None:
 
     text = documents()
     assert [name for name in supported() if f"`{name}`" not in text] == []
+
+
+def test_the_documents_name_every_message_of_the_loop_protocol() -> None:
+    """The harness's messages are patterns in the loop, the worker's are what its boundaries answer."""
+    driver = ROOT / "workers" / "driver"
+    sources = [(driver / name).read_text() for name in ("loop.py", "model.py", "tools.py", "others.py")]
+    kinds = {kind for text in sources for kind in re.findall(r'"type": "(\w+)"', text)}
+    told = (ROOT / "docs" / "harnesses.md").read_text()
+    assert len(kinds) >= 14
+    assert [kind for kind in sorted(kinds) if f"`{kind}`" not in told] == []
+
+
+def test_the_documents_name_what_the_gateway_takes() -> None:
+    from workers.gateway import chat, exchange, responses
+
+    told = (ROOT / "docs" / "harnesses.md").read_text()
+    names = {*exchange.DIALECTS, exchange.COUNTING, exchange.MODELS}
+    taken = (chat.SETTINGS | chat.KEPT_BACK | responses.KEPT_BACK) - {"stream_options"}
+    penalties = {name for name in taken if "penalty" in name}
+    assert [name for name in sorted(names) if name not in told] == []
+    assert [name for name in sorted(taken - penalties) if f"`{name}`" not in told] == []

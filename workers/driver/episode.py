@@ -14,13 +14,17 @@ from harnesslab.core.events import AnyEvent, HarnessAction, ModelCall, ToolCall
 from harnesslab.core.ports import Engine, Sandbox
 from harnesslab.core.recipe import Recipe
 from harnesslab.core.record import Miss, Record, RequestKeys
-from harnesslab.core.rerun import Plan, Switch
+from harnesslab.core.rerun import Mode, Plan, Switch
 from harnesslab.core.rollout import Outcome
 from harnesslab.core.sent import SentBodies
 from harnesslab.core.trace import TraceBuilder
 
 SERVED = "served"
 """Key in an event's `extra` that says where its answer came from, where it was not asked for live."""
+
+
+STORE_EVERY_S = 0.25
+"""Seconds between two writes of a recorded rerun: what is served can be served again."""
 
 
 class Writer(Protocol):
@@ -98,6 +102,7 @@ class Episode:
     said: list[JSON] = field(default_factory=list)
     """The conversation with the simulated user, as that user sees it."""
     _held: ModelCall | ToolCall | None = None
+    _stored: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
         self.keys = RequestKeys(self.writer.builder.payloads, self.rules)
@@ -161,6 +166,15 @@ class Episode:
     def settle(self) -> None:
         """Store what is known so far, before something that may take long: who watches sees it, a kill keeps it."""
         self.release()
+        self.writer.flush()
+
+    def store(self) -> None:
+        """Store the events added since the last time: at once, but now and then where all of them are served."""
+        if self.plan is not None and self.plan.mode is Mode.RECORDED:
+            now = time.monotonic()
+            if now - self._stored < STORE_EVERY_S:
+                return
+            self._stored = now
         self.writer.flush()
 
     def add(self, event: AnyEvent) -> None:

@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from harnesslab.core import sent
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import Fidelity, ModelCall, ToolRequest, Window
-from harnesslab.core.ports import RETRIED, Answer, Exchange, FailureKind, ModelRequest
-from harnesslab.core.record import ASKED
+from harnesslab.core.events import ModelCall, ToolRequest, Window
+from harnesslab.core.ports import RETRIED, Exchange, FailureKind, ModelRequest
 from harnesslab.core.rerun import OnMiss, Switch
 from harnesslab.core.rollout import Outcome
-from workers.driver.episode import Ended, Episode, labelled
+from workers.driver.calls import (
+    FROM_RECORD,
+    IN_ORDER,
+    SWITCHED_OFF,
+    Request,
+    count,
+    count_call,
+    live_call,
+    next_seed,
+    served_call,
+    settings_of,
+    unasked_call,
+)
+from workers.driver.episode import Ended, Episode
 
 LONGEST_WAIT_S = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What the harness asks, and where it stands in the trace."""
-
-    messages: Sequence[JSON]
-    tools: JSON
-    asked: Mapping[str, JSON]
-    """Settings as the harness stated them."""
-    agent: str
-    window: Window
-    schemas: int | None
 
 
 def call_model(
@@ -73,47 +70,30 @@ def _served(episode: Episode, request: Request, key: bytes) -> dict[str, JSON]:
         missed = record.missed_model(request.messages, episode.step)
         goes_on = plan.on_miss is OnMiss.LIVE and not episode.rebuilding
         if not goes_on:
-            _unasked(episode, request, f"not in the record: {missed.why}")
+            episode.hold(unasked_call(episode, request, f"not in the record: {missed.why}"))
         episode.miss(missed, live=goes_on)
         return _live(episode, request, "live after a miss")
     episode.counts.served += 1
-    _count_call(episode, request.agent)
-    label = "in order, whatever was asked" if frozen else "from the record"
+    count_call(episode, request.agent)
+    label = IN_ORDER if frozen else FROM_RECORD
     for position, event in enumerate(attempts):
         window = request.window if position == 0 else _again(episode, request)
-        served = ModelCall(
-            **{
-                **{name: getattr(event, name) for name in event.__struct_fields__},
-                "input": window,
-                "tools": request.schemas,
-                "step": max(episode.step, 0),
-                "at": episode.at(),
-                "fidelity": Fidelity.RECORDED,
-                "rejected": None,
-                "raw_request": None,
-                "extra": labelled(label, {**_unsent(event.extra), ASKED: dict(request.asked)}),
-            }
-        )
-        episode.hold(served)
+        episode.hold(served_call(episode, request, window, event, label))
     return _reply(attempts[-1])
 
 
-def _unsent(extra: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Leave out what is true of a request that was sent."""
-    return {name: value for name, value in extra.items() if name not in (sent.KEY, "waited", "first_token")}
-
-
 def _live(episode: Episode, request: Request, label: str) -> dict[str, JSON]:
-    settings, seed = _settings(episode, request)
+    seed = next_seed(episode, request.agent)
+    settings = settings_of(episode, request.asked, seed)
     outgoing = ModelRequest(request.messages, settings, request.tools, stream=episode.recipe.stream)
     repeats = episode.recipe.repeats
     episode.settle()
     while True:
         at = episode.at()
         exchange = episode.engine.ask(outgoing, timeout=episode.remaining(), on_text=lambda _: not episode.stopped())
-        _count(episode, exchange)
+        count(episode, exchange)
         window = request.window if episode.held is None else _again(episode, request)
-        event = _event(episode, request, window, exchange, at, seed, label)
+        event = live_call(episode, request, window, exchange, at, seed, label)
         episode.hold(event)
         if exchange.failure is None:
             return _reply(event)
@@ -141,104 +121,15 @@ def _unanswered(episode: Episode, exchange: Exchange) -> dict[str, JSON]:
     return {"type": "answer", "error": {"kind": kind.value, "sentence": sentence, "facts": dict(facts)}}
 
 
-def _settings(episode: Episode, request: Request) -> tuple[dict[str, JSON], int]:
-    """Return the settings to send: the recipe's, the harness's, the plan's overrides, and this call's seed."""
-    recipe = episode.recipe
-    seed = recipe.seed("sampling", _count_call(episode, request.agent))
-    overrides = episode.plan.overrides if episode.plan is not None else {}
-    defaults: dict[str, JSON] = {"max_tokens": recipe.case.budgets.output, **recipe.settings}
-    return {**defaults, **request.asked, **overrides, "seed": seed}, seed
-
-
-def _count_call(episode: Episode, agent: str) -> int:
-    """Return the place of this call in its agent's seed stream; retries of infrastructure send the same seed."""
-    number = episode.calls.get(agent, 0)
-    episode.calls[agent] = number + 1
-    return number
-
-
 def _again(episode: Episode, request: Request) -> Window:
     """Return the window of another attempt at the same request."""
     episode.release()
     return episode.writer.builder.ask(request.messages, tools=request.tools, agent=request.agent)[0]
 
 
-def _count(episode: Episode, exchange: Exchange) -> None:
-    counts, answer = episode.counts, exchange.answer
-    counts.requests += 1
-    if answer is not None:
-        counts.answers += 1
-        counts.response_ids += answer.response_id is not None
-        counts.output_tokens += (answer.usage.output if answer.usage is not None else None) or 0
-
-
-def _event(
-    episode: Episode, request: Request, window: Window, exchange: Exchange, at: float, seed: int, label: str
-) -> ModelCall:
-    answer, failure = exchange.answer or Answer(), exchange.failure
-    facts: dict[str, JSON] = {ASKED: dict(request.asked)}
-    facts |= {} if exchange.first_token is None else {"first_token": exchange.first_token}
-    facts |= {"waited": exchange.waited} if exchange.waited else {}
-    facts |= {"failure": {"kind": failure.kind.value, **failure.facts}} if failure is not None else {}
-    body = episode.bodies.keep(request.agent, exchange.raw_request)
-    facts |= {sent.KEY: dict(body.facts)}
-    honoured = answer.seed_honoured if answer.seed_honoured is not None else episode.seed_honoured
-    return ModelCall(
-        step=max(episode.step, 0),
-        agent=request.agent,
-        at=at,
-        latency=exchange.latency,
-        extra=labelled(label, facts),
-        model=exchange.model,
-        input=window,
-        fidelity=Fidelity.RECORDED,
-        tools=request.schemas,
-        settings={**exchange.settings, "seed": str(seed)},
-        text=answer.text,
-        reasoning=answer.reasoning,
-        refusal=answer.refusal,
-        tool_calls=answer.tool_calls,
-        finish_reason=answer.finish_reason,
-        usage=answer.usage,
-        attempt=episode.attempt,
-        error=None if failure is None else failure.sentence,
-        seed_honoured=honoured,
-        served_from_cache=answer.served_from_cache,
-        response_id=answer.response_id,
-        fingerprint=answer.fingerprint,
-        prompt=answer.prompt,
-        prompt_token_ids=answer.prompt_token_ids,
-        token_ids=answer.token_ids,
-        logprobs=answer.logprobs,
-        alternatives=answer.alternatives,
-        raw_request=body.text,
-        raw_response=exchange.raw_response.decode(errors="surrogateescape"),
-    )
-
-
-def _unasked(episode: Episode, request: Request, why: str) -> None:
-    """Record a request that was not sent, with why."""
-    episode.hold(
-        ModelCall(
-            step=max(episode.step, 0),
-            agent=request.agent,
-            at=episode.at(),
-            model=episode.model,
-            input=request.window,
-            fidelity=Fidelity.RECORDED,
-            tools=request.schemas,
-            settings=request.asked,
-            attempt=episode.attempt,
-            error=why,
-            extra={ASKED: dict(request.asked)},
-        )
-    )
-
-
 def _failed(episode: Episode, request: Request) -> dict[str, JSON]:
-    why = "the rerun lets the boundary model fail"
-    _unasked(episode, request, why)
-    return {"type": "answer", "error": {"kind": "switched off", "sentence": why, "facts": {}}}
+    episode.hold(unasked_call(episode, request, SWITCHED_OFF))
+    return {"type": "answer", "error": {"kind": "switched off", "sentence": SWITCHED_OFF, "facts": {}}}
 
 
 def _reply(event: ModelCall | None) -> dict[str, JSON]:

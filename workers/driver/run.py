@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,18 +11,23 @@ from harnesslab.core import scrub
 from harnesslab.core.canonical import JSON
 from harnesslab.core.manifest import Condition, Manifest
 from harnesslab.core.ports import Child, Engine, EngineDown, Place, Sandbox, Sandboxes
-from harnesslab.core.recipe import Recipe
+from harnesslab.core.recipe import HarnessKind, Recipe
 from harnesslab.core.record import Record
 from harnesslab.core.rerun import Mode, Plan, Switch
 from harnesslab.core.trace import Trace
 from workers.driver.checkout import Checkout, checkout
+from workers.driver.command import HARNESS_FOLDER, Agent, reachable, run_command
 from workers.driver.conditions import changed, manifest
 from workers.driver.episode import Episode, Writer
-from workers.driver.loop import Result, run_loop
+from workers.driver.frame import Result
+from workers.driver.loop import run_loop
 
 POLICY_SDK = Path(__file__).resolve().parents[2] / "harnesslab" / "policy.py"
-HARNESS_FOLDER = "/harness"
 SDK_FOLDER = "/sdk"
+
+
+def _nothing() -> None:
+    """Leave nothing behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,8 @@ class Parts:
     model: str = ""
     seed_honoured: bool | None = None
     ceiling: int | None = None
+    leave: Callable[[], None] = _nothing
+    """What a thread that asked the engine does before it ends, such as closing its connections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,31 +70,42 @@ def run(
 ) -> Done:
     """Run a rollout; `begin` opens its recorder. Raises what makes it impossible to begin."""
     recipe = parts.recipe
-    code = checkout(recipe.harness.repository, recipe.harness.revision, parts.cache)
-    place = _place(recipe)
-    sandbox = parts.sandboxes.open(place)
-    try:
-        asks = _asks_engine(parts)
-        before = parts.engine.conditions() if asks else {}
+    code = _code(parts)
+    with contextlib.ExitStack() as stack:
+        agent = stack.enter_context(_reachable(parts)) if recipe.harness.kind is HarnessKind.COMMAND else None
+        place = _place(recipe) if agent is None else agent.place(_place(recipe), code)
+        sandbox = parts.sandboxes.open(place)
+        stack.callback(sandbox.close)
+        before = parts.engine.conditions() if _asks_engine(parts) else None
         document = manifest(
             recipe,
             parts.plan,
             code,
-            before,
+            before or {},
             sandbox.conditions(),
             seed_honoured=parts.seed_honoured,
             concurrency=parts.ceiling,
         )
-        episode = _episode(parts, begin(Begun(document, code.commit)), sandbox, stopped)
-        result = run_loop(
-            episode,
-            lambda: _harness(parts.sandboxes, place, code, recipe),
-            document.digest,
-            lambda: after_step(episode),
-        )
-        return Done(result, _facts(parts, episode, result, before if asks else None))
-    finally:
-        sandbox.close()
+        episode = _episode(parts, begin(Begun(document, "" if code is None else code.commit)), sandbox, stopped)
+        if agent is not None:
+            result = run_command(episode, agent, document.digest, parts.leave, lambda: after_step(episode))
+        else:
+            result = run_loop(
+                episode, lambda: _harness(parts, place, code), document.digest, lambda: after_step(episode)
+            )
+        return Done(result, _facts(parts, episode, result, before))
+
+
+def _reachable(parts: Parts) -> contextlib.AbstractContextManager[Agent]:
+    return reachable(parts.recipe.harness, parts.recipe.case.instruction, parts.model)
+
+
+def _code(parts: Parts) -> Checkout | None:
+    """Return the harness's files; a command that is installed has none of its own."""
+    harness = parts.recipe.harness
+    if harness.kind is HarnessKind.COMMAND and not harness.repository:
+        return None
+    return checkout(harness.repository, harness.revision, parts.cache)
 
 
 def _asks_engine(parts: Parts) -> bool:
@@ -123,17 +142,19 @@ def _place(recipe: Recipe) -> Place:
     return Place(seed=recipe.seed("environment"), pins=pins)
 
 
-def _harness(sandboxes: Sandboxes, place: Place, code: Checkout, recipe: Recipe) -> Child:
+def _harness(parts: Parts, place: Place, code: Checkout | None) -> Child:
     """Start the harness in a sandbox of its own, with its code and the SDK and nothing else."""
-    readable = {HARNESS_FOLDER: str(code.folder), f"{SDK_FOLDER}/harnesslab/policy.py": str(POLICY_SDK)}
+    readable = {f"{SDK_FOLDER}/harnesslab/policy.py": str(POLICY_SDK)}
+    readable |= {HARNESS_FOLDER: str(code.folder)} if code is not None else {}
     environ = {"PYTHONPATH": f"{HARNESS_FOLDER}:{SDK_FOLDER}", "PYTHONDONTWRITEBYTECODE": "1"}
     inside = Place(place.limits, readable, {}, environ, place.seed, place.clock, place.pins)
-    return sandboxes.spawn(inside, ["python3", "-m", recipe.harness.entry])
+    return parts.sandboxes.spawn(inside, ["python3", "-m", parts.recipe.harness.entry])
 
 
 def _facts(parts: Parts, episode: Episode, result: Result, before: Mapping[str, Condition] | None) -> dict[str, JSON]:
     facts: dict[str, JSON] = {"counts": episode.counts.to_json()}
     facts |= {"why": result.why} if result.why else {}
+    facts |= result.facts
     facts |= {"crash_origin": result.origin} if result.origin else {}
     facts |= {"diverged": True} if result.diverged else {}
     if episode.missed is not None:

@@ -8,13 +8,13 @@ import msgspec
 from django.conf import settings
 
 from harnesslab.actions import engines, slots
+from harnesslab.actions.guarded import GuardedEngine
 from harnesslab.core.canonical import JSON
 from harnesslab.core.ports import Health
 from harnesslab.queries.engines import get_engine
 from workers.engines.catalogue import engine as make_engine
 from workers.engines.probes import Probe, probe
 from workers.tasks.attempts import Attempt
-from workers.tasks.guarded import GuardedEngine
 
 
 def run_probe(attempt: Attempt) -> dict[str, Any]:

@@ -10,13 +10,14 @@ from typing import Any
 
 import msgspec
 from django.conf import settings
-from django.db import DatabaseError
+from django.db import DatabaseError, connections
 
 from harnesslab.actions import orders, reruns, slots
+from harnesslab.actions.guarded import GuardedEngine
 from harnesslab.actions.recorder import Ending, Placement, Recorder
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.ports import EngineDown, Sandboxes, SandboxRefused
-from harnesslab.core.recipe import Recipe
+from harnesslab.core.recipe import HarnessKind, Recipe
 from harnesslab.core.record import altered
 from harnesslab.core.rollout import Grade, Outcome, Recording, Source
 from harnesslab.core.trace import Trace
@@ -27,11 +28,11 @@ from workers.driver.run import Begun, Done, Parts, run
 from workers.engines.catalogue import engine as make_engine
 from workers.sandboxes.available import sandboxes
 from workers.tasks.attempts import Attempt
-from workers.tasks.guarded import GuardedEngine
 
 INFRA_ATTEMPTS = 3
 """How often a rollout is begun that infrastructure fails; each is kept, and the last one counts."""
 PAUSE_S = 1.0
+OWN_TOOLS = "tool: the agent runs its tools by itself, so that their results can't be served from a record"
 log = logging.getLogger(__name__)
 
 
@@ -100,6 +101,7 @@ class _Run:
             model=row.model,
             seed_honoured=row.seed_honoured,
             ceiling=row.ceiling,
+            leave=connections.close_all,
         )
         try:
             return run(parts, lambda begun: self._open(begun, row.model), stopped, self._after_step)
@@ -183,6 +185,7 @@ def _recording(order: Order, begun: Begun, model: str) -> Recording:
         tags=belonging.tags,
         origin=order.origin,
         grade=Grade.LIVE,
+        missing=OWN_TOOLS if recipe.harness.kind is HarnessKind.COMMAND else "",
         started_at=datetime.now(UTC),
         budgets={"steps": budgets.steps, "wall": budgets.wall, "context": budgets.context, "output": budgets.output},
     )

@@ -1,0 +1,90 @@
+"""Reading requests field by field, so that nothing an agent states is dropped without a word."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NoReturn
+
+from harnesslab.core.canonical import JSON, canonical_bytes
+from workers.gateway.asked import Refused
+
+
+class Fields:
+    """The fields of an object; each is taken, and `done` refuses what is left."""
+
+    def __init__(self, values: JSON, where: str) -> None:
+        if not isinstance(values, Mapping):
+            raise Refused(f"{where} is no JSON object")
+        self._values = {name: value for name, value in values.items() if value is not None}
+        self._where = where
+
+    def take(self, name: str) -> JSON:
+        """Return a field and count it as read; null counts as not stated."""
+        return self._values.pop(name, None)
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """Return a field that is text; raises `Refused`."""
+        value = self.take(name)
+        if value is None and default is not None:
+            return default
+        if not isinstance(value, str):
+            raise Refused(f"{self._where} needs {name} as text")
+        return value
+
+    def items(self, name: str) -> Sequence[JSON]:
+        """Return a field that is a list, an empty one where it is not stated; raises `Refused`."""
+        value = self.take(name)
+        if value is None:
+            return ()
+        if not isinstance(value, list):
+            raise Refused(f"{name} of {self._where} is no list")
+        return value
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """Return a field that is true or false; raises `Refused`."""
+        value = self.take(name)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise Refused(f"{name} of {self._where} is neither true nor false")
+        return value
+
+    def among(self, names: Collection[str]) -> dict[str, JSON]:
+        """Take those of the named fields that are stated."""
+        return {name: self._values.pop(name) for name in names if name in self._values}
+
+    def without(self, name: str, allowed: Sequence[JSON]) -> None:
+        """Refuse a field that states anything but one of the allowed values."""
+        value = self.take(name)
+        if value is not None and value not in allowed:
+            self.refuse(f"{name} {shown(value)}")
+
+    def refuse(self, what: str) -> NoReturn:
+        """Refuse the request for something that can't be passed on."""
+        raise Refused(f"the gateway can't pass on {what} of {self._where}")
+
+    def done(self) -> None:
+        """Refuse what nobody took."""
+        if self._values:
+            self.refuse(", ".join(map(shown, sorted(self._values))))
+
+
+def shown(value: JSON) -> str:
+    """Return a value as a sentence can hold it."""
+    text = value if isinstance(value, str) else canonical_bytes(value).decode(errors="replace")
+    return text if len(text) <= 80 else f"{text[:80]}…"
+
+
+def text_parts(content: JSON, where: str, kinds: Collection[str]) -> str:
+    """Return the text of content that may be text or parts of text; raises `Refused` for other parts."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not isinstance(content, list):
+        raise Refused(f"the content of {where} is neither text nor a list")
+    texts = []
+    for part in content:
+        if not isinstance(part, Mapping) or part.get("type") not in kinds or not isinstance(part.get("text"), str):
+            kind = part.get("type") if isinstance(part, Mapping) else part
+            raise Refused(f"the gateway can't pass on a part {shown(kind)} of {where}")
+        texts.append(part["text"])
+    return "\n".join(texts)
