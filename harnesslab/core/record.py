@@ -62,6 +62,20 @@ class Miss:
         return {**kept, "recorded": self.recorded, "asked": self.asked}
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One recorded request with its attempts; the last one is what the harness was told."""
+
+    key: bytes
+    index: int
+    attempts: tuple[ModelCall, ...]
+
+    def again(self, key: bytes, event: ModelCall) -> bool:
+        """Say whether an event is another attempt at it, rather than the harness asking once more."""
+        last = self.attempts[-1]
+        return key == self.key and event.step == last.step and event.attempt == last.attempt + 1
+
+
 class Record:
     """What a recording answers; each answer is served once."""
 
@@ -78,18 +92,27 @@ class Record:
 
     def _index(self) -> None:
         keys = RequestKeys(self._trace.payloads, self._rules)
-        failed: dict[str, list[ModelCall]] = defaultdict(list)
+        failed: dict[str, _Asked] = {}
         for index, event in enumerate(self._trace.events):
             if isinstance(event, ModelCall):
                 key = keys.key(event.agent, event.input, event.tools, asked(event))
-                if event.error is not None:
-                    failed[event.agent].append(event)
-                    continue
-                answered = (index, (*failed.pop(event.agent, ()), event))
-                self._models[key].append(answered)
-                self._by_step.append(answered)
+                earlier = failed.pop(event.agent, None)
+                if earlier is not None and not earlier.again(key, event):
+                    self._add(earlier)
+                    earlier = None
+                found = _Asked(key, index, (*(earlier.attempts if earlier is not None else ()), event))
+                if event.error is None:
+                    self._add(found)
+                else:
+                    failed[event.agent] = found
             elif isinstance(event, ToolCall) and event.has_result:
                 self._tools[_tool_key(event.name, event.arguments, event.raw)].append((index, event))
+        for left in sorted(failed.values(), key=lambda item: item.index):
+            self._add(left)
+
+    def _add(self, found: _Asked) -> None:
+        self._models[found.key].append((found.index, found.attempts))
+        self._by_step.append((found.index, found.attempts))
 
     def model(self, key: bytes) -> tuple[ModelCall, ...] | None:
         """Serve a request: the recorded attempts, failed ones first; None is a miss."""
@@ -127,8 +150,8 @@ class Record:
     def missed_model(self, messages: Sequence[JSON], step: int) -> Miss:
         """Explain a request that is not in the record by the nearest one that was not served."""
         best: tuple[int, int, list[JSON]] | None = None
-        for index, event, positions in model_inputs(self._trace):
-            if index in self._served or event.error is not None:
+        for index, _, positions in model_inputs(self._trace):
+            if index in self._served:
                 continue
             stored = [self._trace.payloads[position] for position in positions]
             common = _common(stored, messages)

@@ -53,9 +53,10 @@ def test_any_trace_serves_its_own_requests(trace: Trace) -> None:
     for event in trace.events:
         if isinstance(event, ModelCall):
             key = keys.key(event.agent, event.input, event.tools, asked(event))
-            attempts = record.model(key) if event.error is None else ()
-            assert attempts is not None
-            assert event.error is not None or attempts[-1].text == event.text
+            if event.error is None:
+                attempts = record.model(key)
+                assert attempts is not None
+                assert attempts[-1].text == event.text
 
 
 def test_seeds_and_the_workers_own_settings_are_no_part_of_a_request() -> None:
@@ -90,6 +91,22 @@ def test_a_call_that_failed_before_it_was_answered_is_served_with_its_failure() 
     attempts = Record(builder.close("solved")).model(ask(mine, RequestKeys(mine.payloads), [said("user", "q")]))
     assert attempts is not None
     assert [event.error for event in attempts] == ["overloaded", None]
+
+
+def test_a_failure_that_the_harness_was_told_of_is_an_answer_of_its_own() -> None:
+    builder = TraceBuilder()
+    builder.model_call([said("user", "q")], error="the context is exceeded")
+    builder.model_call([said("user", "q")], text="a", step=1)
+    builder.model_call([said("user", "longer")], error="the context is exceeded", step=2)
+    record, mine = Record(builder.close("solved")), TraceBuilder()
+    keys = RequestKeys(mine.payloads)
+    first, second = (record.model(ask(mine, keys, [said("user", "q")])) for _ in range(2))
+    last = record.model(ask(mine, keys, [said("user", "longer")]))
+    assert [[event.error is None for event in found or ()] for found in (first, second, last)] == [
+        [False],
+        [True],
+        [False],
+    ]
 
 
 def test_generated_ids_in_messages_are_renamed() -> None:

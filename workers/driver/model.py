@@ -135,6 +135,8 @@ def _failed(episode: Episode, request: Request) -> dict[str, JSON]:
 def _reply(event: ModelCall | None) -> dict[str, JSON]:
     """Return the answer as the harness gets it."""
     answer = event or ModelCall()
+    if answer.error is not None:
+        return _refused(answer)
     calls: list[JSON] = [_call(call) for call in answer.tool_calls]
     usage = answer.usage
     return {
@@ -147,6 +149,14 @@ def _reply(event: ModelCall | None) -> dict[str, JSON]:
         "usage": None if usage is None else {"input": usage.input, "output": usage.output},
         "error": None,
     }
+
+
+def _refused(event: ModelCall) -> dict[str, JSON]:
+    """Return a recorded failure as the harness was told of it."""
+    stated = event.extra.get("failure")
+    facts: dict[str, JSON] = dict(stated) if isinstance(stated, Mapping) else {}
+    kind = facts.pop("kind", FailureKind.SERVER_ERROR.value)
+    return {"type": "answer", "error": {"kind": kind, "sentence": event.error, "facts": facts}}
 
 
 def _call(call: ToolRequest) -> dict[str, JSON]:

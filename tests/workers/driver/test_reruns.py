@@ -17,6 +17,7 @@ from harnesslab.core.rerun import Mode, OnMiss, Plan, Switch
 from harnesslab.core.rollout import Outcome
 from harnesslab.core.trace import Trace
 from tests.workers.driver.rig import HEAD, LOOP, Model, Rig, Rollout, case, model
+from tests.workers.engines.loopback import response
 
 RECORDED = Plan(mode=Mode.RECORDED)
 LIVE = Plan(mode=Mode.LIVE)
@@ -57,6 +58,21 @@ def test_a_recorded_rerun_needs_no_engine_at_all(tmp_path: Path) -> None:
     away = Model([])
     away.address = "http://127.0.0.1:9"
     assert rig.go(away, RECORDED, parent.trace).done.result.outcome is Outcome.UNKNOWN
+
+
+def test_a_failure_that_the_harness_was_told_of_is_served_too(tmp_path: Path) -> None:
+    code = HEAD + (
+        'answer = episode.model([{"role": "user", "content": "q"}])\nepisode.end("gave_up", answer["error"]["kind"])\n'
+    )
+    refused = response(b'{"error": {"message": "no such thing as this model", "code": 400}}', "400 Bad Request")
+    rig = Rig(tmp_path, code)
+    with model(refused) as served:
+        parent = rig.go(served)
+    with model("unused") as served:
+        rollout = rig.go(served, RECORDED, parent.trace)
+    assert not rollout.done.result.diverged
+    assert rollout.done.result.why == parent.done.result.why
+    assert path(rollout.trace) == path(parent.trace)
 
 
 def test_an_altered_record_must_make_it_diverge(tmp_path: Path) -> None:
