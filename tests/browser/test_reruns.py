@@ -187,7 +187,7 @@ def test_several_are_ticked_and_share_a_form(tab: Page, rig: RerunLab) -> None:
 
 
 def test_running_and_waiting_attempts_are_cancelled_and_the_focus_stays(tab: Page, rig: RerunLab) -> None:
-    ask(tab, rig, "slow", attempts="3")
+    ask(tab, rig, "slow", attempts="6")
     expect(tab.locator("tbody tr").nth(0)).to_contain_text("so far", timeout=LONG)
     expect(tab.locator(".log")).to_contain_text("Name a fruit", timeout=LONG)
     cancel = tab.locator("#cancel")
@@ -196,14 +196,16 @@ def test_running_and_waiting_attempts_are_cancelled_and_the_focus_stays(tab: Pag
     expect(tab.locator("tbody tr").nth(0)).not_to_have_text(shown)
     expect(cancel).to_be_focused()
     tab.goto("/jobs/")
-    expect(tab.locator("h1")).to_contain_text("1 job runs, 2 wait")
+    expect(tab.locator("h1")).to_have_text(re.compile(r"1 job runs, [1-5] waits?\."))
     tab.get_by_role("button", name=re.compile("Cancel job")).last.click()
     expect(tab.locator("main")).to_contain_text("cancelled before it began")
     tab.go_back()
     tab.get_by_role("link", name=re.compile("rerun")).first.click()
     tab.locator("#cancel").click()
-    expect(tab.locator("tbody .outcome", has_text="cancelled")).to_have_count(3, timeout=LONG)
-    expect(tab.locator("#cancel")).to_have_count(0)
+    expect(tab.locator("#cancel")).to_have_count(0, timeout=LONG)
+    # one that ran and those that waited; the first ones may have ended meanwhile
+    assert tab.locator("tbody .outcome", has_text="cancelled").count() >= 3
+    expect(tab.locator("tbody .outcome", has_text="running")).to_have_count(0)
 
 
 def test_a_regression_case_is_made_from_a_step_and_measured(tab: Page, rig: RerunLab) -> None:
