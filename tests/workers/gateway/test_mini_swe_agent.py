@@ -81,9 +81,9 @@ def test_in_the_sandbox_every_step_is_recorded_and_can_be_served_again(tmp_path:
     with hosted(tmp_path):
         rollout = in_sandbox(tmp_path)
         calls = rollout.of(ModelCall)
-        said = rollout.of(HarnessAction)[-1].detail
-        print(f"\nin the sandbox: {rollout.done.result.outcome}, {len(calls)} calls, {said['seconds']} s")  # noqa: T201
-        assert rollout.done.result.outcome is Outcome.SOLVED, said
+        ended = rollout.of(HarnessAction)[-1]
+        print(f"\nin the sandbox: {rollout.done.result.outcome}, {len(calls)} calls, {ended.latency:.0f} s")  # noqa: T201
+        assert rollout.done.result.outcome is Outcome.SOLVED, ended.extra
         assert [event.step for event in calls] == list(range(STEPS))
         assert all(event.text.startswith("```mswea_bash_command\n") for event in calls)
         assert all(event.token_ids and event.logprobs and event.prompt_token_ids for event in calls)
