@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.events import HarnessAction
@@ -184,12 +186,12 @@ class _Running:
         episode, done = self._episode, self._done
         if done is None:
             return
-        detail: dict[str, JSON] = {"exit_code": done.exit_code, "seconds": round(done.latency, 3), "bytes": done.size}
-        detail |= {"error": done.error} if done.error else {}
-        detail |= {"left_running": True} if done.left_running else {}
-        detail["last"] = _last_words(done)
-        step = max(episode.step, 0)
-        episode.add(HarnessAction(name="agent ended", detail=detail, step=step, at=self._began, latency=done.latency))
+        # what it said on its way out may hold times and ids, so that it is kept beside what is compared
+        detail: dict[str, JSON] = {"exit_code": done.exit_code, **({"error": done.error} if done.error else {})}
+        extra: dict[str, JSON] = {"bytes": done.size, "last": _last_words(done)}
+        extra |= {"left_running": True} if done.left_running else {}
+        ended = HarnessAction(name="agent ended", detail=detail, step=max(episode.step, 0), at=self._began)
+        episode.add(msgspec.structs.replace(ended, latency=done.latency, extra=extra))
 
     def _outcome(self) -> Ended:
         """Say what the program's end means; an exit code alone is no crash."""

@@ -42,7 +42,7 @@ def test_an_agent_of_each_dialect_is_recorded_step_by_step(tmp_path: Path, diale
     assert (rollout.counts["requests"], rollout.counts["answers"]) == (2, 2)
     assert rollout.flushed >= 5
     ended = next(event for event in rollout.of(HarnessAction) if event.name == "agent ended")
-    assert (ended.detail["exit_code"], ended.detail["last"]) == (0, "done\n")
+    assert (ended.detail["exit_code"], ended.extra["last"]) == (0, "done\n")
     assert rollout.of(RolloutStarted)
     assert rollout.of(Verification)[0].passed
 
