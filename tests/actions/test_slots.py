@@ -31,7 +31,7 @@ def kept(request: pytest.FixtureRequest) -> Slots:
 @pytest.fixture
 def engine() -> int:
     """The id of a registered engine."""
-    made = engines.register(f"e-{secrets.token_hex(4)}", "openai", address="http://127.0.0.1:9")
+    made = engines.register(f"e-{secrets.token_hex(4)}", "openai", address="http://127.0.0.1:9", model="m")
     return made.pk
 
 
@@ -71,7 +71,7 @@ def test_the_ticket_of_a_killed_worker_runs_out(kept: Slots, engine: int, monkey
 
 
 def test_engines_have_lines_of_their_own(kept: Slots, engine: int) -> None:
-    other = engines.register("another", "openai", address="http://127.0.0.1:9").pk
+    other = engines.register("another", "openai", address="http://127.0.0.1:9", model="m").pk
     assert kept.ask(engine, 1, "a")
     assert kept.ask(other, 1, "b")
 
