@@ -15,6 +15,7 @@ from harnesslab.core.rollout import Outcome
 from tests.workers.driver.rig import case, model
 from tests.workers.engines.loopback import response
 from tests.workers.gateway.rig import AgentRig, answer
+from workers.driver import agent as boundary
 
 DIALECTS = ["chat", "chat+", "responses", "responses+", "anthropic", "anthropic+"]
 ANSWERS = (answer("I look", "echo hi > a; cat a", number=1), answer("done", number=2))
@@ -223,3 +224,14 @@ def test_a_boundary_that_is_switched_off_fails(tmp_path: Path) -> None:
         off = rig.go(served, Plan(mode=Mode.HYBRID, switches={"model": Switch.FAIL}), first.trace)
     assert "refused 400" in str(off.done.facts["agent"])
     assert off.of(ModelCall)[0].error == "the rerun lets the boundary model fail"
+
+
+def test_an_agent_can_not_fill_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boundary, "MOST_BYTES", 600)
+    rig = AgentRig(tmp_path, "chat", "x" * 200, case=CASE)
+    with model(*ANSWERS) as served:
+        rollout = rig.go(served)
+    result = rollout.done.result
+    assert (result.outcome, result.origin) == (Outcome.CRASH, "harness")
+    assert "the agent sent more than" in result.why
+    assert len(rollout.of(ModelCall)) == 1
