@@ -60,6 +60,27 @@ def enqueue(
     return job
 
 
+def begin(kind: str, payload: dict[str, object], user: User | None = None) -> tuple[Job, str]:
+    """Make a job that runs already, in a process that no worker stands behind; return it with the lease to show.
+
+    Where that process is killed, the sweeper ends the job: it has one attempt.
+    """
+    lease = secrets.token_hex(16)
+    now = timezone.now()
+    running = Job.objects.create(
+        kind=kind,
+        payload=payload,
+        state=JobState.RUNNING,
+        lease=lease,
+        lease_until=now + LEASE,
+        started_at=now,
+        attempt=1,
+        max_attempts=1,
+        created_by=user,
+    )
+    return running, lease
+
+
 def claim(job_id: int) -> tuple[Job, str] | None:
     """Take a queued job and return it with the lease to show; None where another worker has it."""
     lease = secrets.token_hex(16)

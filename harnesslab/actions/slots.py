@@ -50,19 +50,27 @@ class DatabaseSlots:
         now = timezone.now()
         until = now + timedelta(seconds=TTL_S)
         with transaction.atomic():
+            # PostgreSQL locks the row; SQLite's transactions begin as writers
             Engine.objects.select_for_update().filter(pk=engine_id).values_list("pk").first()
-            tickets = EngineTicket.objects.filter(engine_id=engine_id)
-            tickets.filter(until__lt=now).exclude(holder=holder).delete()
-            ticket, _ = EngineTicket.objects.update_or_create(
-                holder=holder, defaults={"engine_id": engine_id, "until": until}
+            line = list(
+                EngineTicket.objects.filter(engine_id=engine_id)
+                .order_by("pk")
+                .values_list("holder", "granted", "until")
             )
-            if ticket.granted:
+            held = [(name, granted) for name, granted, end in line if end >= now or name == holder]
+            if len(held) < len(line):
+                EngineTicket.objects.filter(engine_id=engine_id, until__lt=now).exclude(holder=holder).delete()
+            if (holder, True) in held:
+                EngineTicket.objects.filter(holder=holder).update(until=until)
                 return True
-            free = ceiling - tickets.filter(granted=True).count()
-            ahead = tickets.filter(granted=False, pk__lt=ticket.pk).count()
-            if ahead < free:
-                EngineTicket.objects.filter(pk=ticket.pk).update(granted=True)
-            return ahead < free
+            waiting = [name for name, granted in held if not granted]
+            ahead = waiting.index(holder) if holder in waiting else len(waiting)
+            granted = ahead < ceiling - (len(held) - len(waiting))
+            if holder in waiting:
+                EngineTicket.objects.filter(holder=holder).update(until=until, granted=granted)
+            else:
+                EngineTicket.objects.create(engine_id=engine_id, holder=holder, until=until, granted=granted)
+            return granted
 
     def give_back(self, engine_id: int, holder: str) -> None:
         """Give a ticket back."""

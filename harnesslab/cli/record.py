@@ -14,10 +14,11 @@ import click
 from django.conf import settings
 from django.db import connections
 
-from harnesslab.actions import slots
+from harnesslab.actions import jobs, slots
 from harnesslab.actions.engines import EMBEDDED_NAME, ensure_embedded
 from harnesslab.actions.guarded import GuardedEngine
-from harnesslab.actions.recorder import Ending, Recorder
+from harnesslab.actions.leases import HeldLease
+from harnesslab.actions.recorder import Ending, Placement, Recorder
 from harnesslab.actions.tables import ready_tables
 from harnesslab.cli.serve import ADDRESS, answers
 from harnesslab.cli.terminal import printable
@@ -104,14 +105,15 @@ def _recorded(asked: Upstream, case: str, project: str, command: tuple[str, ...]
     name = Path(command[0]).name
     document = conditions(name, case, asked.engine.conditions())
     inbox = Inbox(lambda: [asked.model])
-    with served(inbox) as gateway:
-        recorder = Recorder(_recording(document, asked, name, case, project))
+    job, token = jobs.begin("record", {"command": printable(name)})
+    with HeldLease(job.pk, token, lambda: False) as lease, served(inbox) as gateway:
+        recorder = Recorder(_recording(document, asked, name, case, project), Placement(job=job.pk))
         episode = Episode(
             recipe_of(name, case, asked.name),
             recorder,
             asked.engine,
             Nowhere(),
-            stopped=lambda: False,
+            stopped=lease.stopped,
             seed_honoured=asked.seed_honoured,
             model=asked.model,
         )
@@ -121,8 +123,11 @@ def _recorded(asked: Upstream, case: str, project: str, command: tuple[str, ...]
             code, end = run_outside(episode, boundary, command, environ, document.digest)
         except BaseException as error:
             recorder.finish(Ending(Outcome.INFRA_ERROR, error=f"{type(error).__name__}: {error}"))
+            jobs.fail(job.pk, token, f"{type(error).__name__}: {error}")
             raise
         recorder.rollout = recorder.finish(_ending(end, code, episode, inbox))
+        if not jobs.finish(job.pk, token, {"rollout": recorder.rollout.pk}):
+            jobs.stop(job.pk, token)
         return code, recorder
 
 

@@ -139,6 +139,19 @@ def test_signals_are_the_commands_to_answer(tmp_path: Path, number: int) -> None
     assert stored(tmp_path / "home")["facts"]["agent"] == {"exit_code": 5}
 
 
+SWEEP = """
+import django; django.setup()
+from datetime import timedelta
+from django.utils import timezone
+from harnesslab.actions import jobs, orders
+from harnesslab.store.models import Job
+Job.objects.filter(state="running").update(lease_until=timezone.now() - timedelta(seconds=1))
+assert jobs.sweep() == 1 and Job.objects.get(kind="record").state == "failed"
+assert orders.interrupt_abandoned() == 1
+"""
+"""What the sweeper does once the lease of the killed command has run out."""
+
+
 @pytest.mark.serial
 def test_a_killed_recording_leaves_a_readable_prefix(tmp_path: Path) -> None:
     code = f"import subprocess, sys; subprocess.run([sys.executable, {TINY!r}, 'chat', 'x'])\n"
@@ -153,3 +166,5 @@ def test_a_killed_recording_leaves_a_readable_prefix(tmp_path: Path) -> None:
     env = environ(tmp_path / "home")
     done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True)
     assert '"kind": "model_call"' in done.stdout, done.stderr
+    subprocess.run([sys.executable, "-c", SWEEP], env=env, check=True)
+    assert stored(tmp_path / "home")["outcome"] == "interrupted"

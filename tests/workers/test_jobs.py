@@ -250,7 +250,7 @@ def test_a_worker_that_is_stopped_gives_its_job_back(kind: Kind, monkeypatch: py
 
 @pytest.mark.django_db(transaction=True)
 def test_the_lease_thread_beats_while_the_work_is_silent(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.tasks.leases.BEAT_S", 0.05)
+    monkeypatch.setattr("harnesslab.actions.leases.BEAT_S", 0.05)
     beaten = threading.Event()
     beat = jobs.heartbeat
 

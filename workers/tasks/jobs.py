@@ -9,11 +9,11 @@ from typing import Any
 from celery.signals import worker_shutting_down
 
 from harnesslab.actions import engines, jobs, reruns, uploads
+from harnesslab.actions.leases import HeldLease
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.queue import TASK, app
 from workers.tasks.attempts import Attempt
 from workers.tasks.engines import run_probe
-from workers.tasks.leases import HeldLease
 from workers.tasks.rollouts import run_rollout
 
 log = logging.getLogger(__name__)
