@@ -35,6 +35,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("rollouts/values/", rollouts.filter_values, name="rollouts-values"),
     path("rollouts/views/", rollouts.save, name="rollouts-save-view"),
     path("rollouts/<int:rollout_id>/", rollouts.rollout, name="rollout"),
+    path("rollouts/<int:rollout_id>/running/", rollouts.rollout_running, name="rollout-running"),
     path("rollouts/<int:rollout_id>/events/", rollouts.rollout_events, name="rollout-events"),
     path("rollouts/<int:rollout_id>/events/<int:index>/", rollouts.rollout_event, name="rollout-event"),
     path("rollouts/<int:rollout_id>/events/<int:index>/part/", rollouts.rollout_part, name="rollout-part"),

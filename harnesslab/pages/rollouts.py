@@ -17,7 +17,7 @@ from harnesslab.pages.access import asks_for_part, needs, user_of
 from harnesslab.pages.render import render
 from harnesslab.queries.annotations import notes_of, views_of
 from harnesslab.queries.event_content import part
-from harnesslab.queries.events import event_detail, event_window, first_event_of_step
+from harnesslab.queries.events import event_detail, event_window, events_after, first_event_of_step
 from harnesslab.queries.facets import FACETS, facet
 from harnesslab.queries.filters import CHOICES, SORTS, RolloutFilter
 from harnesslab.queries.reruns import rerun_view, reruns_of
@@ -65,6 +65,7 @@ def rollout(request: HttpRequest, rollout_id: int) -> HttpResponse:
     row = get_rollout(rollout_id)
     tape = StoredTape(row)
     index = _selected(request, tape) if row.events else 0
+    window = event_window(tape, max(0, index - 60))
     return render(
         request,
         "rollouts/rollout.html",
@@ -74,7 +75,8 @@ def rollout(request: HttpRequest, rollout_id: int) -> HttpResponse:
             "facts": facts_of(row),
             "source": row.source,
             "completeness": tape.manifest.completeness,
-            "window": event_window(tape, max(0, index - 60)),
+            "window": window,
+            "seen": row.events if window.after is None else None,
             "detail": event_detail(tape, index) if row.events else None,
             "siblings": siblings(row),
             "notes": notes_of(row.pk),
@@ -82,6 +84,16 @@ def rollout(request: HttpRequest, rollout_id: int) -> HttpResponse:
             "made_by": rerun_view(row.rerun_id) if row.rerun_id is not None else None,
         },
     )
+
+
+def rollout_running(request: HttpRequest, rollout_id: int) -> HttpResponse:
+    """How far a rollout is that runs, with the events after the first `seen`, where the list shows its end."""
+    row = get_rollout(rollout_id)
+    context: dict[str, object] = {"rollout": row_of(row)}
+    if "seen" in request.GET:
+        seen = _number(request, "seen")
+        context |= {"seen": row.events, "new": events_after(StoredTape(row), seen)}
+    return render(request, "rollouts/_running.html", context)
 
 
 def rollout_events(request: HttpRequest, rollout_id: int) -> HttpResponse:

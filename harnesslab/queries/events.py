@@ -105,6 +105,13 @@ def event_window(tape: StoredTape, start: int, size: int = WINDOW, until: int | 
     )
 
 
+def events_after(tape: StoredTape, seen: int) -> EventWindow:
+    """Return the events that came after the first `seen`, without the neighbouring runs."""
+    total = tape.rollout.events
+    rows = event_window(tape, seen, total - seen).rows if seen < total else []
+    return EventWindow(rows=rows, before=None, after=None, total=total)
+
+
 def latest_events(rollout_id: int, size: int = 8) -> list[EventRow]:
     """Return the last events of a rollout, which may still run."""
     tape = StoredTape(get_rollout(rollout_id))
