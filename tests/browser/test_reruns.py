@@ -177,6 +177,24 @@ def test_a_hybrid_fork_is_offered_with_the_boundaries_of_the_recording(tab: Page
     tab.go_back()
 
 
+def test_a_fork_serves_its_prefix_and_goes_on_live(tab: Page, rig: RerunLab) -> None:
+    ask(tab, rig, "plain", step="2")
+    ended(tab)
+    expect(tab.locator("h1")).to_contain_text("Went as the parent, 1/1")
+    assert "Identical" in compared(tab, "token-ids")
+
+
+def test_live_tools_under_a_recorded_model_are_executed_and_ask_nothing(tab: Page, rig: RerunLab) -> None:
+    tab.goto(rig.address("unpinned", "rerun/?mode=hybrid"))
+    tab.get_by_label("tool:run live").check()
+    expect(tab.locator("#preview")).to_contain_text("executed anew")
+    tab.get_by_role("button", name="Rerun", exact=True).click()
+    ended(tab)
+    expect(tab.locator("h1")).to_contain_text("hybrid")
+    said = compared(tab)
+    assert re.search(r"boundary tool:run.*clock-times@1 removes it", said), said
+
+
 def test_several_are_ticked_and_share_a_form(tab: Page, rig: RerunLab) -> None:
     tab.goto("/rollouts/?project=browser&sort=oldest")
     for _ in range(2):
