@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from harnesslab import queue
 from harnesslab.actions.engines import note_health, note_probe, register
-from harnesslab.actions.slots import DatabaseSlots
+from harnesslab.actions.slots import slots
 from harnesslab.core.manifest import Condition, Known, Provenance, Unknown
 from harnesslab.core.ports import Health
 from harnesslab.store.models import AuditEntry, Engine, Job
@@ -51,10 +51,14 @@ def test_the_table_tells_apart_what_answers_is_away_and_was_never_asked(as_viewe
 
 def test_what_runs_and_waits_now_is_counted(as_viewer: Client) -> None:
     made = live.engine()
-    kept = DatabaseSlots()
+    kept = slots()
     kept.ask(made.pk, 1, "first")
     kept.ask(made.pk, 1, "second")
-    assert re.search(r"now 1 running, 1 waiting", text(as_viewer, f"/engines/{made.pk}/"))
+    try:
+        assert re.search(r"now 1 running, 1 waiting", text(as_viewer, f"/engines/{made.pk}/"))
+    finally:
+        for holder in ("first", "second"):
+            kept.give_back(made.pk, holder)
 
 
 def test_an_engine_shows_its_facts_with_their_provenance_and_its_gaps_as_gaps(as_viewer: Client) -> None:
