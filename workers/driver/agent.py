@@ -124,6 +124,7 @@ class AgentBoundary:
         talk, added = self._talks.of(asked)
         question.agent = talk.agent
         for call in talk.results(added, episode.at()):
+            episode.bound()
             episode.add(call)
         if talk.repeats(asked):
             talk.attempt += 1
