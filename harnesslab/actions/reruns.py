@@ -43,9 +43,8 @@ def request(
 
     Raises `InvalidValue` or `Conflict` with why the plan can't be run.
     """
-    if key and (known := Rerun.objects.filter(key=key).first()) is not None:
-        if known.parent_id != rollout_id:
-            raise Conflict(f"the key was used for a rerun of rollout {known.parent_id}", where="idempotency key")
+    key, asked = storable(key), plan
+    if (known := _known(key, rollout_id, asked, regression)) is not None:
         return known
     plan = _resolved(rollout_id, plan)
     level = strictest(get_rollout(rollout_id))
@@ -65,8 +64,23 @@ def request(
             for attempt in range(plan.attempts):
                 _enqueue(rerun, plan, attempt, user, steps)
     except IntegrityError:
-        return Rerun.objects.get(key=key)
+        if (known := _known(key, rollout_id, asked, regression)) is None:
+            raise
+        return known
     return rerun
+
+
+def _known(key: str, rollout_id: int, plan: Plan, regression: RegressionCase | None) -> Rerun | None:
+    """Return the rerun that a key was used for; raises `Conflict` where it was another one than is asked for now."""
+    known = Rerun.objects.filter(key=key).first() if key else None
+    if known is None:
+        return None
+    if known.parent_id != rollout_id or known.regression_id != (regression.pk if regression is not None else None):
+        raise Conflict(f"the key was used for a rerun of rollout {known.parent_id}", where="idempotency key")
+    then = plan_of(known)
+    if msgspec.structs.replace(plan, revision="") != msgspec.structs.replace(then, revision=""):
+        raise Conflict(f"the key was used for rerun {known.pk}, which has another plan", where="idempotency key")
+    return known
 
 
 def _resolved(rollout_id: int, plan: Plan) -> Plan:

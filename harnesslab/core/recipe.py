@@ -42,6 +42,15 @@ class SideEffects(StrEnum):
     """Never executed again by a rerun."""
 
 
+RUN = "run"
+"""The one tool that workers run themselves, in the case's sandbox."""
+
+
+def side_effects(tools: Mapping[str, SideEffects], name: str) -> SideEffects:
+    """Return what a tool touches: as declared, else the sandbox for what workers run there, and anything for others."""
+    return tools.get(name, SideEffects.SANDBOXED if name == RUN else SideEffects.EXTERNAL)
+
+
 class HarnessSource(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Where a harness's code is, and how it is started."""
 
@@ -74,7 +83,7 @@ class Recipe(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     """Root of its seed streams, in decimal."""
     trial: int = 0
     tools: Mapping[str, SideEffects] = msgspec.field(default_factory=dict)
-    """Side effects by tool; what is not named is external."""
+    """Side effects by tool; of what is not named `side_effects` tells."""
     pins: tuple[str, ...] | None = None
     """Pins to hold; None for all that the machine can."""
     repeats: int = 2

@@ -174,7 +174,8 @@ def _so_far(sentence: str, rows: Sequence[AttemptRow]) -> str:
 
 def finding(plan: Plan, level: Level, same: Rate | None, bad: Rate | None, population: str, rerun: Rerun) -> str:
     """Say what a rerun found, with its rate, mode, level and population."""
-    tail = f"{plan.mode.value}, level {TITLES[level]}, {population}"
+    forked = f" from step {plan.from_step + 1}" if plan.from_step else ""
+    tail = f"{plan.mode.value}{forked}, level {TITLES[level]}, {population}"
     if plan.self_test and same is not None and same.n:
         return f"Self-test {'failed: it did not diverge' if same.k else 'passed: it diverged, as it must'}; {tail}."
     rate = bad if bad is not None else same

@@ -10,7 +10,7 @@ from django.db import IntegrityError
 
 from harnesslab import queue
 from harnesslab.actions import orders, reruns
-from harnesslab.actions.recorder import Ending, Recorder
+from harnesslab.actions.recorder import Ending, Recorder, interrupt
 from harnesslab.core.errors import Conflict, InvalidValue
 from harnesslab.core.predicates import Predicate, What
 from harnesslab.core.recipe import SideEffects
@@ -77,14 +77,13 @@ def test_one_that_cannot_be_closed_keeps_no_other_open(
     job = order(recipe(tmp_path, case()))
     stuck, left = (Recorder(recording(), orders_placement(job)).rollout for _ in range(2))
     Job.objects.filter(pk=job.pk).update(state="failed")
-    close = orders.interrupt
 
-    def interrupt(rollout_id: int) -> Rollout:
+    def closed(rollout_id: int) -> Rollout:
         if rollout_id == stuck.pk:
             raise error
-        return close(rollout_id)
+        return interrupt(rollout_id)
 
-    monkeypatch.setattr(orders, "interrupt", interrupt)
+    monkeypatch.setattr(orders, "interrupt", closed)
     assert orders.interrupt_abandoned() == 1
     assert get_rollout(left.pk).outcome == "interrupted"
 
@@ -92,7 +91,7 @@ def test_one_that_cannot_be_closed_keeps_no_other_open(
 def test_a_recorder_whose_rollout_was_closed_writes_nothing_more(tmp_path: Path) -> None:
     register("http://127.0.0.1:9")
     slow = Recorder(recording(), orders_placement(order(recipe(tmp_path, case()))))
-    orders.interrupt(slow.rollout.pk)
+    interrupt(slow.rollout.pk)
     with pytest.raises(IntegrityError):
         slow.finish(Ending(Outcome.SOLVED, reward=1.0))
     assert get_rollout(slow.rollout.pk).outcome == "interrupted"

@@ -10,13 +10,12 @@ from harnesslab.core import scrub
 from harnesslab.core.canonical import JSON, bytes_digest
 from harnesslab.core.events import ModelCall, ToolCall
 from harnesslab.core.ports import Execution
-from harnesslab.core.recipe import SideEffects
+from harnesslab.core.recipe import RUN, SideEffects, side_effects
 from harnesslab.core.record import Miss
 from harnesslab.core.rerun import OnMiss, Switch
 from harnesslab.core.rollout import Outcome
 from workers.driver.episode import Ended, Episode, labelled
 
-RUN = "run"
 LIMIT = "limit"
 """Key in a tool call's `extra` of its time limit in seconds."""
 
@@ -109,9 +108,7 @@ def _as_recorded(call: ToolCall, found: ToolCall, extra: Mapping[str, JSON], don
 
 
 def _external(episode: Episode, name: str) -> bool:
-    """Say whether a tool is declared external; commands run in the sandbox unless they are, all else is."""
-    default = SideEffects.SANDBOXED if name == RUN else SideEffects.EXTERNAL
-    return episode.recipe.tools.get(name, default) is SideEffects.EXTERNAL
+    return side_effects(episode.recipe.tools, name) is SideEffects.EXTERNAL
 
 
 def _runnable(episode: Episode, name: str) -> bool:
