@@ -139,7 +139,8 @@ def _view(rerun: Rerun, jobs: Mapping[int, JobRow], counted: Mapping[int, Rollou
     plan, contract = plan_of(rerun), Contract(Level(rerun.level))
     expected = rerun.parent.seconds if plan.mode is Mode.LIVE and plan.from_step is None else None
     rows = [_attempt(number, jobs.get(number), counted.get(number), expected) for number in range(plan.attempts)]
-    outcomes = [Outcome(row.rollout.outcome) for row in rows if row.rollout is not None]
+    judged = plan.mode is not Mode.RECORDED  # else the verdict was served, which makes it no sample
+    outcomes = [Outcome(row.rollout.outcome) for row in rows if row.rollout is not None and judged]
     same = _rate([(row.same, row) for row in rows])
     bad = _rate([(row.bad, row) for row in rows]) if rerun.regression is not None else None
     population = {SAME: "fixed seed", DRAWN: "drawn seeds"}.get(plan.seed, "fixed seed")

@@ -160,3 +160,13 @@ def test_no_regression_case_begins_before_the_first_step(tmp_path: Path) -> None
     parent = made(tmp_path, "submit")
     with pytest.raises(InvalidValue, match="no step: -1"):
         reruns.make_regression(parent.pk, "n", -1, Predicate(What.ANSWER, holds="submit", steps=3), None)
+
+
+def test_a_recorded_rerun_of_work_that_was_judged_goes_the_same_way_and_is_no_sample_of_solving(tmp_path: Path) -> None:
+    parent = made(tmp_path, "echo hi > a", "submit", case=case(tests={"there": "[ -f a ]"}))
+    asked = reruns.request(parent.pk, Plan(mode=Mode.RECORDED), user=None)
+    run_all(asked)
+    view = rerun_view(asked.pk)
+    assert view.sentence.startswith("The record is complete")
+    assert view.attempts[0].rollout is not None
+    assert (view.attempts[0].rollout.outcome, view.solved.n) == ("solved", 0)

@@ -111,9 +111,12 @@ def _played(episode: Episode, persona: str, text: str, number: int) -> UserTurn:
     seed = recipe.seed(USER, number)
     settings: dict[str, JSON] = {"max_tokens": recipe.case.budgets.output, **recipe.settings, "seed": seed}
     at = episode.at()
-    exchange = episode.engine.ask(ModelRequest(messages, settings), timeout=episode.remaining())
+    exchange = episode.engine.ask(
+        ModelRequest(messages, settings), timeout=episode.remaining(), on_text=lambda _: not episode.stopped()
+    )
     episode.counts.requests += 1
     if exchange.answer is None:
+        episode.remaining()  # raises where it was stopped, or where it was the episode's own budget
         why = exchange.failure.sentence if exchange.failure is not None else "no answer"
         raise Ended(Outcome.INFRA_ERROR, f"the simulated user gave no answer: {why}")
     episode.counts.answers += 1
