@@ -81,6 +81,8 @@ class Recipe(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     """Settings of every request, unless the harness states others."""
     root_seed: str = "0"
     """Root of its seed streams, in decimal."""
+    environment_root: str = ""
+    """Root of the sandbox's own stream, where a fork rebuilds what was recorded under another root; else empty."""
     trial: int = 0
     tools: Mapping[str, SideEffects] = msgspec.field(default_factory=dict)
     """Side effects by tool; of what is not named `side_effects` tells."""
@@ -92,7 +94,8 @@ class Recipe(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
     def seed(self, stream: str, call: int = 0) -> int:
         """Return the seed of one call of a stream, below 2^31."""
-        return derive(int(self.root_seed), stream, self.case.name, self.trial, call) % _SEED_LIMIT
+        root = self.environment_root if stream == "environment" and self.environment_root else self.root_seed
+        return derive(int(root), stream, self.case.name, self.trial, call) % _SEED_LIMIT
 
     def to_json(self) -> JSON:
         """Return the recipe as JSON."""

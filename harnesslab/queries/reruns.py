@@ -105,10 +105,18 @@ def _with_parents() -> QuerySet[Rerun]:
 
 
 def changed(recipe: Recipe, plan: Plan, root_seed: str) -> Recipe:
-    """Return a recipe with what a plan changes in it."""
+    """Return a recipe with what a plan changes in it; a fork rebuilds its environment under the recorded seed."""
     harness = msgspec.structs.replace(recipe.harness, revision=plan.revision or recipe.harness.revision)
-    seed = root_seed or recipe.root_seed
-    return msgspec.structs.replace(recipe, harness=harness, engine=plan.engine or recipe.engine, root_seed=seed)
+    environment = "" if root_seed else recipe.environment_root
+    if plan.from_step is not None:
+        environment = recipe.environment_root or recipe.root_seed
+    return msgspec.structs.replace(
+        recipe,
+        harness=harness,
+        engine=plan.engine or recipe.engine,
+        root_seed=root_seed or recipe.root_seed,
+        environment_root=environment,
+    )
 
 
 def rerun_view(rerun_id: int) -> RerunView:

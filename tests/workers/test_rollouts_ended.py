@@ -170,3 +170,14 @@ def test_a_recorded_rerun_of_work_that_was_judged_goes_the_same_way_and_is_no_sa
     assert view.sentence.startswith("The record is complete")
     assert view.attempts[0].rollout is not None
     assert (view.attempts[0].rollout.outcome, view.solved.n) == ("solved", 0)
+
+
+def test_a_fork_under_a_drawn_seed_rebuilds_what_chance_gave_the_recording(tmp_path: Path) -> None:
+    parent = made(tmp_path, "python3 -c 'import os; print(os.urandom(8).hex())'", "submit")
+    with model("submit") as served:
+        Engine.objects.update(address=served.address)
+        asked = reruns.request(parent.pk, Plan(mode=Mode.LIVE, from_step=1, seed="drawn"), user=None)
+        run_all(asked)
+    view = rerun_view(asked.pk)
+    assert view.attempts[0].same is True, view.attempts[0].status
+    assert "live from step 2" in view.sentence
