@@ -135,7 +135,10 @@ def ensure_embedded() -> bool:
         return False
     new = [item for item in EMBEDDED if not Engine.objects.filter(name=item[0]).exists()]
     for name, options in new:
-        engine = register(name, "embedded", model="SmolLM2-135M-Instruct", options=options)
+        try:
+            engine = register(name, "embedded", model="SmolLM2-135M-Instruct", options=options)
+        except Conflict:
+            continue  # another process that starts was quicker
         # on the queue of rollouts, so that it comes before the first of them
         ask_probe(engine.pk, queue_name="gpu")
     return bool(new)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
+from typing import Any
 
 from django.db import DatabaseError, connection
 
@@ -30,6 +31,7 @@ class HeldLease:
         self._left = threading.Event()
         self._thread = threading.Thread(target=self._beat, name=f"lease of job {job_id}", daemon=True)
         self._written = 0.0
+        self._beaten = time.monotonic()
 
     @property
     def refused(self) -> bool:
@@ -42,8 +44,7 @@ class HeldLease:
         now = time.monotonic()
         if now - self._written >= PROGRESS_S:
             self._written = now
-            if not jobs.heartbeat(self.job_id, self.token, done, message):
-                self._refused.set()
+            self._beat_once(done=done, message=message)
         return not self.stopped()
 
     def stopped(self) -> bool:
@@ -51,8 +52,7 @@ class HeldLease:
         now = time.monotonic()
         if now - self._written >= PROGRESS_S:
             self._written = now
-            if not jobs.heartbeat(self.job_id, self.token):
-                self._refused.set()
+            self._beat_once()
         return self.refused or self._shutting_down()
 
     def __enter__(self) -> HeldLease:
@@ -72,10 +72,15 @@ class HeldLease:
         finally:
             connection.close()
 
-    def _beat_once(self) -> None:
+    def _beat_once(self, **facts: Any) -> None:
+        """Beat; a database that is away for longer than the lease means that the job may be another's by now."""
         try:
-            if not jobs.heartbeat(self.job_id, self.token):
+            if not jobs.heartbeat(self.job_id, self.token, **facts):
                 self._refused.set()
+            self._beaten = time.monotonic()
         except DatabaseError as error:  # the next beat comes before the lease ends
             log.warning("no heartbeat for job %s: %s", self.job_id, error)
-            connection.close()
+            if not connection.in_atomic_block:
+                connection.close()
+            if time.monotonic() - self._beaten > jobs.LEASE.total_seconds():
+                self._refused.set()

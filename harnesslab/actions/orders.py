@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import logging
+
+from django.db import IntegrityError
+from django.db.models import QuerySet
+
 from harnesslab.accounts.models import User
 from harnesslab.actions import jobs, reruns
 from harnesslab.actions.recorder import interrupt
+from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.recipe import Recipe
+from harnesslab.core.rollout import UNSCORABLE
 from harnesslab.queries.orders import Belonging
 from harnesslab.queries.rollouts import get_rollout
 from harnesslab.store.models import Job, Rollout
 from harnesslab.store.models.jobs import ENDED
 from harnesslab.store.text import as_object, frozen, thawed
+
+log = logging.getLogger(__name__)
 
 
 def order(recipe: Recipe, belonging: Belonging, *, user: User | None = None, key: str = "", group: str = "") -> Job:
@@ -34,20 +43,39 @@ def order(recipe: Recipe, belonging: Belonging, *, user: User | None = None, key
     )
 
 
+def ended_already(job_id: int) -> Rollout | None:
+    """Return the rollout that an earlier attempt at a job brought to its end, so that it isn't made twice."""
+    rows = Rollout.objects.filter(job_id=job_id).exclude(head=None).order_by("-pk")
+    for row in rows:
+        facts = as_object(thawed(row.facts))
+        if row.outcome not in UNSCORABLE or facts.get("diverged"):
+            if "same" not in facts:
+                conclude(row.pk, diverged=bool(facts.get("diverged")))
+            return row
+    return None
+
+
 def interrupt_left_open(job_id: int) -> int:
     """Close the rollouts that an earlier attempt at a job left open; returns how many."""
-    left = list(Rollout.objects.filter(job_id=job_id, head=None).values_list("pk", flat=True))
-    for rollout_id in left:
-        interrupt(rollout_id)
-    return len(left)
+    return _interrupted(Rollout.objects.filter(job_id=job_id, head=None))
 
 
 def interrupt_abandoned() -> int:
     """Close the rollouts whose jobs have ended without closing them; returns how many."""
-    left = list(Rollout.objects.filter(head=None, job__state__in=ENDED).values_list("pk", flat=True))
-    for rollout_id in left:
-        interrupt(rollout_id)
-    return len(left)
+    return _interrupted(Rollout.objects.filter(head=None, job__state__in=ENDED))
+
+
+def _interrupted(left: QuerySet[Rollout]) -> int:
+    """Close rollouts; one that a slow recorder still writes or closes itself is left to it, and to the next time."""
+    count = 0
+    for rollout_id in list(left.values_list("pk", flat=True)):
+        try:
+            interrupt(rollout_id)
+        except (HarnessLabError, IntegrityError) as error:
+            log.warning("rollout %s is not closed: %s", rollout_id, error)
+        else:
+            count += 1
+    return count
 
 
 def conclude(rollout_id: int, *, diverged: bool) -> None:

@@ -19,9 +19,10 @@ from harnesslab.core.predicates import Predicate
 from harnesslab.core.recipe import DRAWN, SAME
 from harnesslab.core.record import flows_on
 from harnesslab.core.rerun import Mode, Plan, controls, unsafe_fork
+from harnesslab.core.rollout import UNSCORABLE
 from harnesslab.queries.engines import engine_named
 from harnesslab.queries.previews import refusal
-from harnesslab.queries.reruns import get_rerun, recipe_of, same_as, strictest
+from harnesslab.queries.reruns import get_rerun, plan_of, recipe_of, same_as, strictest, unmoved
 from harnesslab.queries.rollouts import get_rollout
 from harnesslab.queries.tapes import StoredTape
 from harnesslab.store.models import AuditEntry, Job, RegressionCase, Rerun, Rollout
@@ -42,9 +43,8 @@ def request(
 
     Raises `InvalidValue` or `Conflict` with why the plan can't be run.
     """
-    if key and (known := Rerun.objects.filter(key=key).first()) is not None:
-        if known.parent_id != rollout_id:
-            raise Conflict(f"the key was used for a rerun of rollout {known.parent_id}", where="idempotency key")
+    key, asked = storable(key), plan
+    if (known := _known(key, rollout_id, asked, regression)) is not None:
         return known
     plan = _resolved(rollout_id, plan)
     level = strictest(get_rollout(rollout_id))
@@ -64,8 +64,23 @@ def request(
             for attempt in range(plan.attempts):
                 _enqueue(rerun, plan, attempt, user, steps)
     except IntegrityError:
-        return Rerun.objects.get(key=key)
+        if (known := _known(key, rollout_id, asked, regression)) is None:
+            raise
+        return known
     return rerun
+
+
+def _known(key: str, rollout_id: int, plan: Plan, regression: RegressionCase | None) -> Rerun | None:
+    """Return the rerun that a key was used for; raises `Conflict` where it was another one than is asked for now."""
+    known = Rerun.objects.filter(key=key).first() if key else None
+    if known is None:
+        return None
+    if known.parent_id != rollout_id or known.regression_id != (regression.pk if regression is not None else None):
+        raise Conflict(f"the key was used for a rerun of rollout {known.parent_id}", where="idempotency key")
+    then = plan_of(known)
+    if msgspec.structs.replace(plan, revision="") != msgspec.structs.replace(then, revision=""):
+        raise Conflict(f"the key was used for rerun {known.pk}, which has another plan", where="idempotency key")
+    return known
 
 
 def _resolved(rollout_id: int, plan: Plan) -> Plan:
@@ -135,11 +150,20 @@ def conclude(rollout: Rollout, *, diverged: bool) -> Conclusion:
     contract = Contract(Level(rerun.level))
     for each in (rerun.parent_id, rollout.pk):
         prepare(each, contract)
-    bad = None
-    if rerun.regression is not None and not diverged:
-        trace = StoredTape(rollout).trace()
-        bad = Predicate.from_json(rerun.regression.predicate).met(trace, rerun.regression.from_step)
-    return Conclusion(same_as(rerun.parent, rollout, contract, diverged=diverged), bad)
+    same = same_as(rerun.parent, rollout, contract, diverged=diverged)
+    if plan_of(rerun).self_test and same is False and not diverged:
+        same = unmoved(rerun.parent, rollout, contract)
+    return Conclusion(same, _bad(rerun.regression, rollout))
+
+
+def _bad(case: RegressionCase | None, rollout: Rollout) -> bool | None:
+    """Say whether a predicate was met; None where an attempt was cut short before it could be told."""
+    if case is None:
+        return None
+    trace, predicate = StoredTape(rollout).trace(), Predicate.from_json(case.predicate)
+    met = predicate.met(trace, case.from_step)
+    passed = any(event.step >= case.from_step + predicate.steps for event in trace.events)
+    return None if met is False and rollout.outcome in UNSCORABLE and not passed else met
 
 
 @transaction.atomic
@@ -152,6 +176,8 @@ def make_regression(
     """
     rollout = get_rollout(rollout_id)
     recipe_of(rollout)
+    if from_step < 0:
+        raise InvalidValue(f"no step: {from_step}", where="from step", hint="steps count from 0")
     trace = StoredTape(rollout).trace()
     unsafe = unsafe_fork(trace, from_step)
     if unsafe is not None:

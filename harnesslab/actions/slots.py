@@ -7,6 +7,7 @@ the database.
 
 from __future__ import annotations
 
+import logging
 import secrets
 import threading
 import time
@@ -18,7 +19,7 @@ from typing import Protocol
 
 import redis
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from harnesslab.core.errors import TryLater
@@ -27,6 +28,7 @@ from harnesslab.store.models import Engine, EngineTicket
 TTL_S = 20.0
 POLL_S = 0.05
 SLOWEST_POLL_S = 0.5
+log = logging.getLogger(__name__)
 
 
 class Slots(Protocol):
@@ -198,7 +200,11 @@ def _renewed(kept: Slots, engine_id: int, ceiling: int, holder: str) -> Iterator
 def _renew(kept: Slots, engine_id: int, ceiling: int, holder: str, left: threading.Event) -> None:
     try:
         while not left.is_set():
-            kept.ask(engine_id, ceiling, holder)
+            try:
+                kept.ask(engine_id, ceiling, holder)
+            except (DatabaseError, redis.RedisError) as error:  # the next renewal may come before it runs out
+                log.warning("a ticket of engine %s is not renewed: %s", engine_id, error)
+                connection.close()
             left.wait(TTL_S / 3)
     finally:
         connection.close()

@@ -64,7 +64,7 @@ def rerun_preview(request: HttpRequest, rollout_id: int, plan: str = '{"mode":"l
     """What a plan, given as JSON, would do and cost, and why it can't be run."""
     try:
         document = msgspec.json.decode(plan)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise InvalidValue(f"not JSON: {error}", where="plan") from None
     return preview(rollout_id, plan_from(document))
 

@@ -42,6 +42,15 @@ class SideEffects(StrEnum):
     """Never executed again by a rerun."""
 
 
+RUN = "run"
+"""The one tool that workers run themselves, in the case's sandbox."""
+
+
+def side_effects(tools: Mapping[str, SideEffects], name: str) -> SideEffects:
+    """Return what a tool touches: as declared, else the sandbox for what workers run there, and anything for others."""
+    return tools.get(name, SideEffects.SANDBOXED if name == RUN else SideEffects.EXTERNAL)
+
+
 class HarnessSource(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Where a harness's code is, and how it is started."""
 
@@ -72,9 +81,11 @@ class Recipe(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     """Settings of every request, unless the harness states others."""
     root_seed: str = "0"
     """Root of its seed streams, in decimal."""
+    environment_root: str = ""
+    """Root of the sandbox's own stream, where a fork rebuilds what was recorded under another root; else empty."""
     trial: int = 0
     tools: Mapping[str, SideEffects] = msgspec.field(default_factory=dict)
-    """Side effects by tool; what is not named is external."""
+    """Side effects by tool; of what is not named `side_effects` tells."""
     pins: tuple[str, ...] | None = None
     """Pins to hold; None for all that the machine can."""
     repeats: int = 2
@@ -83,7 +94,8 @@ class Recipe(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
     def seed(self, stream: str, call: int = 0) -> int:
         """Return the seed of one call of a stream, below 2^31."""
-        return derive(int(self.root_seed), stream, self.case.name, self.trial, call) % _SEED_LIMIT
+        root = self.environment_root if stream == "environment" and self.environment_root else self.root_seed
+        return derive(int(root), stream, self.case.name, self.trial, call) % _SEED_LIMIT
 
     def to_json(self) -> JSON:
         """Return the recipe as JSON."""

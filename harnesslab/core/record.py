@@ -16,7 +16,7 @@ from harnesslab.core.canonical import JSON, canonical_bytes, sha256
 from harnesslab.core.comparators import Payloads, Reader
 from harnesslab.core.contract import RAW, Contract, Level
 from harnesslab.core.errors import NotComparable
-from harnesslab.core.events import ClockRead, ModelCall, ToolCall, UserTurn, Window
+from harnesslab.core.events import ClockRead, ModelCall, RolloutEnded, ToolCall, UserTurn, Verification, Window
 from harnesslab.core.messages import view
 from harnesslab.core.seals import ListDigests
 from harnesslab.core.trace import Trace, model_inputs
@@ -105,7 +105,7 @@ class Record:
                     self._add(found)
                 else:
                     failed[event.agent] = found
-            elif isinstance(event, ToolCall) and event.has_result:
+            elif isinstance(event, ToolCall) and (event.has_result or event.error is not None):
                 self._tools[_tool_key(event.name, event.arguments, event.raw)].append((index, event))
         for left in sorted(failed.values(), key=lambda item: item.index):
             self._add(left)
@@ -142,6 +142,14 @@ class Record:
     def user(self) -> UserTurn | None:
         """Serve what the simulated user said next; None is a miss."""
         return self._users.popleft() if self._users else None
+
+    def verdict(self) -> tuple[Verification | None, RolloutEnded] | None:
+        """Serve the recorded verdict and end, where each recorded result of a tool was served; None where not."""
+        verdicts = [event for event in self._trace.events if isinstance(event, Verification)]
+        ends = [event for event in self._trace.events if isinstance(event, RolloutEnded)]
+        if any(self._tools.values()) or not ends:
+            return None
+        return verdicts[-1] if verdicts else None, ends[-1]
 
     def clock(self) -> ClockRead | None:
         """Serve the next reading of the clock; None is a miss."""

@@ -8,7 +8,7 @@ first k steps and re-executes their commands to rebuild the environment, and is 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -17,7 +17,7 @@ import msgspec
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.events import ModelCall, ToolCall, boundary
-from harnesslab.core.recipe import DRAWN, SAME, SideEffects
+from harnesslab.core.recipe import DRAWN, SAME, SideEffects, side_effects
 from harnesslab.core.trace import Trace
 
 MOST_ATTEMPTS = 1000
@@ -89,6 +89,9 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
             raise InvalidValue(f"no limit: {self.max_tokens} tokens", where="max tokens", hint="from 1 to 1,000,000")
         if self.from_step is not None and self.from_step < 0:
             raise InvalidValue(f"no step: {self.from_step}", where="from step", hint="steps count from 0")
+        for where, text in (("engine", self.engine), ("revision", self.revision), *_named(self.switches)):
+            if not text.isprintable():
+                raise InvalidValue(f"no name: {text!r}", where=where, hint="without control characters")
         self._check_mode()
         return self
 
@@ -128,7 +131,11 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
 
 
 def _is_seed(text: str) -> bool:
-    return text.isascii() and text.isdigit() and int(text) < 2**63
+    return len(text) < 20 and text.isascii() and text.isdigit() and int(text) < 2**63
+
+
+def _named(switches: Mapping[str, Switch]) -> list[tuple[str, str]]:
+    return [("switches", name) for name in switches]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,14 +177,14 @@ class Control:
     """Why a switch is missing, or what must be known of it."""
 
 
-def controls(trace: Trace, side_effects: Mapping[str, SideEffects], *, kind: str) -> list[Control]:
+def controls(trace: Trace, tools: Mapping[str, SideEffects], *, kind: str) -> list[Control]:
     """List the boundaries of a recording and what can be switched; `kind` is the harness's: loop, command or none."""
     counts = Counter(map(boundary, trace.events))
     counts.setdefault("model", 0)
-    return [_control(name, count, side_effects, kind) for name, count in counts.items() if name != "harness"]
+    return [_control(name, count, tools, kind) for name, count in counts.items() if name != "harness"]
 
 
-def _control(name: str, count: int, side_effects: Mapping[str, SideEffects], kind: str) -> Control:
+def _control(name: str, count: int, tools: Mapping[str, SideEffects], kind: str) -> Control:
     if kind == "none":
         return Control(name, count, (), "there is no harness that a worker can run again")
     every = tuple(Switch)
@@ -187,7 +194,7 @@ def _control(name: str, count: int, side_effects: Mapping[str, SideEffects], kin
         why = "a command harness runs its own tools; they are seen through the messages only"
         return Control(name, count, (Switch.LIVE,), why)
     head, _, tool = name.partition(":")
-    if head == "tool" and side_effects.get(tool, SideEffects.EXTERNAL) is SideEffects.EXTERNAL:
+    if head == "tool" and side_effects(tools, tool) is SideEffects.EXTERNAL:
         why = "declared external: it is never executed again, its results are served from the record"
         return Control(name, count, (Switch.RECORDED, Switch.FAIL), why)
     if head in SWITCHED:
@@ -214,8 +221,9 @@ class Cost:
         return Cost(self.calls * attempts, tokens[0], tokens[1], seconds, self.commands * attempts)
 
 
-def cost(trace: Trace, plan: Plan) -> Cost:
-    """Estimate one attempt from the recorded run: every call sends its whole transcript again."""
+def cost(trace: Trace, plan: Plan, external: Collection[str] = ()) -> Cost:
+    """Estimate one attempt from the recorded run: every call sends its whole transcript again, and external tools
+    don't run."""
     asked = [
         event
         for event in trace.events
@@ -224,7 +232,11 @@ def cost(trace: Trace, plan: Plan) -> Cost:
         and plan.switch("model") is Switch.LIVE
         and not plan.forked(event.step)
     ]
-    run = [event for event in trace.events if isinstance(event, ToolCall) and _runs(event, plan)]
+    run = [
+        event
+        for event in trace.events
+        if isinstance(event, ToolCall) and event.name not in external and _runs(event, plan)
+    ]
     return Cost(
         calls=len(asked),
         prompt_tokens=_sum([event.usage.input if event.usage else None for event in asked]),

@@ -86,7 +86,7 @@ def _page(
         "prefix": queries.prefix(case),
         "engines": engines(),
         "form": form,
-        "key": form.get("key") or secrets.token_urlsafe(16),
+        "key": secrets.token_urlsafe(16),
         "error": error,
     }
     status = status_of(error) if error is not None else 200

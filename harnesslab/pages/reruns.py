@@ -102,7 +102,7 @@ def _ask(request: HttpRequest, ids: Sequence[int]) -> HttpResponse:
         except HarnessLabError as error:
             refused.append((rollout_id, error))
     if not made:
-        return _form(request, ids, values, key, refused[0][1])
+        return _form(request, ids, values, secrets.token_urlsafe(16), refused[0][1])
     for rollout_id, why in refused:
         messages.error(request, f"Rollout {rollout_id} is not rerun: {why.sentence}")
     if len(made) == 1:

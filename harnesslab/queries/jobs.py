@@ -86,11 +86,6 @@ def job_row(job_id: int) -> JobRow:
     return _row(job, _rollouts([job.pk]))
 
 
-def recent_jobs(limit: int = 100) -> list[JobRow]:
-    """Return jobs, newest first."""
-    return [_row(job) for job in Job.objects.order_by("-id")[:limit]]
-
-
 def jobs_of_groups(groups: Sequence[str]) -> dict[str, dict[int, JobRow]]:
     """Return the jobs of some groups, by the attempt that each makes."""
     found: dict[str, dict[int, JobRow]] = {}

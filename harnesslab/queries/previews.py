@@ -61,9 +61,9 @@ def preview(rollout_id: int, plan: Plan) -> Preview:
         refused = refusal(rollout, recipe, plan, shown, unsafe) or _lacking(recipe, plan, trace)
     except Conflict as error:
         shown, unsafe, refused = controls(trace, {}, kind="none"), None, error.sentence
-    costs = cost(trace, plan).times(plan.attempts) if recipe is not None else None
-    last = unsafe_fork(trace, rollout.steps)
     external = [item.boundary.partition(":")[2] for item in shown if "external" in item.why]
+    costs = cost(trace, plan, external).times(plan.attempts) if recipe is not None else None
+    last = unsafe_fork(trace, rollout.steps)
     return Preview(
         rollout=row_of(rollout),
         boundaries=[

@@ -9,12 +9,14 @@ import msgspec
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from harnesslab.core import comparators
 from harnesslab.core.canonical import JSON
 from harnesslab.core.comparators import first_difference
 from harnesslab.core.contract import LADDER, TITLES, Contract, Level
 from harnesslab.core.errors import Conflict, InvalidValue, NotComparable, NotFound
 from harnesslab.core.predicates import Predicate
 from harnesslab.core.recipe import DRAWN, SAME, Recipe
+from harnesslab.core.record import altered
 from harnesslab.core.rerun import Mode, Plan
 from harnesslab.core.rollout import UNCOUNTED, Outcome
 from harnesslab.core.statistics import Rate, case_rate, wilson
@@ -103,10 +105,18 @@ def _with_parents() -> QuerySet[Rerun]:
 
 
 def changed(recipe: Recipe, plan: Plan, root_seed: str) -> Recipe:
-    """Return a recipe with what a plan changes in it."""
+    """Return a recipe with what a plan changes in it; a fork rebuilds its environment under the recorded seed."""
     harness = msgspec.structs.replace(recipe.harness, revision=plan.revision or recipe.harness.revision)
-    seed = root_seed or recipe.root_seed
-    return msgspec.structs.replace(recipe, harness=harness, engine=plan.engine or recipe.engine, root_seed=seed)
+    environment = "" if root_seed else recipe.environment_root
+    if plan.from_step is not None:
+        environment = recipe.environment_root or recipe.root_seed
+    return msgspec.structs.replace(
+        recipe,
+        harness=harness,
+        engine=plan.engine or recipe.engine,
+        root_seed=root_seed or recipe.root_seed,
+        environment_root=environment,
+    )
 
 
 def rerun_view(rerun_id: int) -> RerunView:
@@ -137,9 +147,10 @@ def _view(rerun: Rerun, jobs: Mapping[int, JobRow], counted: Mapping[int, Rollou
     plan, contract = plan_of(rerun), Contract(Level(rerun.level))
     expected = rerun.parent.seconds if plan.mode is Mode.LIVE and plan.from_step is None else None
     rows = [_attempt(number, jobs.get(number), counted.get(number), expected) for number in range(plan.attempts)]
-    outcomes = [Outcome(row.rollout.outcome) for row in rows if row.rollout is not None]
-    same = _rate([row.same for row in rows], outcomes)
-    bad = _rate([row.bad for row in rows], outcomes) if rerun.regression is not None else None
+    judged = plan.mode is not Mode.RECORDED  # else the verdict was served, which makes it no sample
+    outcomes = [Outcome(row.rollout.outcome) for row in rows if row.rollout is not None and judged]
+    same = _rate([(row.same, row) for row in rows])
+    bad = _rate([(row.bad, row) for row in rows]) if rerun.regression is not None else None
     population = {SAME: "fixed seed", DRAWN: "drawn seeds"}.get(plan.seed, "fixed seed")
     return RerunView(
         id=rerun.pk,
@@ -172,7 +183,8 @@ def _so_far(sentence: str, rows: Sequence[AttemptRow]) -> str:
 
 def finding(plan: Plan, level: Level, same: Rate | None, bad: Rate | None, population: str, rerun: Rerun) -> str:
     """Say what a rerun found, with its rate, mode, level and population."""
-    tail = f"{plan.mode.value}, level {TITLES[level]}, {population}"
+    forked = f" from step {plan.from_step + 1}" if plan.from_step else ""
+    tail = f"{plan.mode.value}{forked}, level {TITLES[level]}, {population}"
     if plan.self_test and same is not None and same.n:
         return f"Self-test {'failed: it did not diverge' if same.k else 'passed: it diverged, as it must'}; {tail}."
     rate = bad if bad is not None else same
@@ -190,12 +202,13 @@ def finding(plan: Plan, level: Level, same: Rate | None, bad: Rate | None, popul
     return f"{word}, {rate.k}/{rate.n} ({interval}), {tail}."
 
 
-def _rate(said: Sequence[bool | None], outcomes: Sequence[Outcome]) -> Rate | None:
-    stated = [value for value in said if value is not None]
+def _rate(said: Sequence[tuple[bool | None, AttemptRow]]) -> Rate | None:
+    """Return the rate of what attempts showed; those that showed nothing are counted beside, by outcome."""
+    stated = [value for value, _ in said if value is not None]
     excluded: dict[str, int] = {}
-    for outcome in outcomes:
-        if outcome in UNCOUNTED:
-            excluded[outcome.value] = excluded.get(outcome.value, 0) + 1
+    for value, row in said:
+        if value is None and row.rollout is not None:
+            excluded[row.rollout.outcome] = excluded.get(row.rollout.outcome, 0) + 1
     k = sum(stated)
     low, high = wilson(k, len(stated))
     return Rate(k, len(stated), low, high, excluded)
@@ -250,6 +263,12 @@ def same_as(parent: Rollout, rollout: Rollout, contract: Contract, *, diverged: 
     except NotComparable:
         return None
     return first_difference(*paths) is None
+
+
+def unmoved(parent: Rollout, rollout: Rollout, contract: Contract) -> bool:
+    """Say whether a self-test went on as its parent, the altered result apart: then the method is broken."""
+    served = comparators.path(altered(StoredTape(parent).trace()), contract)
+    return first_difference(served, StoredTape(rollout).path(contract)) is None
 
 
 def strictest(rollout: Rollout) -> Level:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.db import connection
+from django.db import OperationalError, connection
 from django.utils import timezone
 
 from harnesslab.actions import engines, slots
@@ -128,3 +128,21 @@ def test_without_redis_tickets_are_rows_that_run_out(engine: int) -> None:
     DatabaseSlots().ask(engine, 1, "a")
     ticket: Any = EngineTicket.objects.get()
     assert ticket.until > timezone.now()
+
+
+def test_a_renewal_that_fails_once_is_not_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots, "TTL_S", 0.15)
+    asked: list[str] = []
+    thrice = threading.Event()
+
+    class Away(DatabaseSlots):
+        def ask(self, engine_id: int, ceiling: int, holder: str) -> bool:
+            asked.append(holder)
+            if len(asked) == 4:
+                thrice.set()
+            if len(asked) > 1:
+                raise OperationalError("the database is away")
+            return True
+
+    with turn(Away(), 1, 1, 5.0, lambda: False):
+        assert thrice.wait(10)

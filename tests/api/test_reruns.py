@@ -42,6 +42,7 @@ def test_the_same_key_gives_the_same_rerun(api: Client) -> None:
     assert first.json()["id"] == again.json()["id"] != other.json()["id"]
     assert Job.objects.count() == 4
     assert first.json()["population"] == "drawn seeds"
+    assert api.post(place, {"mode": "live"}, JSON, headers={"Idempotency-Key": "one"}).status_code == 409
     elsewhere = f"/api/v1/rollouts/{live.rerunnable(trial=1).pk}/reruns"
     assert api.post(elsewhere, PLAN, JSON, headers={"Idempotency-Key": "one"}).status_code == 409
 
@@ -55,6 +56,9 @@ def test_the_same_key_gives_the_same_rerun(api: Client) -> None:
         ({"mode": "live", "from_step": 9}, 409, "3 steps"),
         ({"mode": "live", "engine": "gone"}, 404, "no engine"),
         ({"mode": "live", "switches": {"model": "live"}}, 400, "hybrid"),
+        ({"mode": "live", "seed": "9" * 5000}, 400, "no seed"),
+        ({"mode": "live", "revision": "a\0b"}, 400, "no name"),
+        ({"mode": "live", "engine": "\ud800"}, 400, "no name"),
     ],
 )
 def test_a_plan_that_can_not_run_gets_one_sentence(
@@ -72,6 +76,7 @@ def test_a_preview_asks_for_nothing(api: Client) -> None:
     assert (found["calls"], found["commands"], found["refused"]) == (6, 6, "")
     assert {item["name"] for item in found["boundaries"]} >= {"model", "tool:run"}
     assert api.get(place, {"plan": "{"}).status_code == 400
+    assert api.get(place, {"plan": "[" * 5000}).status_code == 400
     assert not Rerun.objects.exists()
 
 

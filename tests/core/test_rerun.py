@@ -99,6 +99,7 @@ def test_the_cost_is_that_of_the_steps_that_are_asked_anew() -> None:
     assert cost(recorded, Plan(mode=Mode.LIVE, from_step=1)) == Cost(2, 500, 20, 3.5, 3)
     assert cost(recorded, Plan(mode=Mode.RECORDED)) == Cost(0, 0, 0, 0, 0)
     assert cost(recorded, Plan(mode=Mode.HYBRID, switches={"tool": Switch.LIVE})).commands == 3
+    assert cost(recorded, Plan(mode=Mode.LIVE, from_step=1), ["run"]).commands == 0
     assert cost(recorded, Plan(mode=Mode.LIVE)).times(2) == Cost(6, 1200, 60, 9.0, 6)
 
 

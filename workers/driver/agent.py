@@ -93,14 +93,16 @@ class AgentBoundary:
         self._ending.set()
         self._over = self._over or Problem(403, "rollout_over", "the rollout is over")
         deadline = time.monotonic() + LAST_S
-        while self._inbox.waiting or (self._of and time.monotonic() < deadline):
-            self.turn(0.05)
-        for question in self._of:
-            note: JSON = {"step": question.step, "agent": question.agent}
-            self._episode.add(HarnessAction(name="left unanswered", detail=note, step=question.step))
-            question.answer(self._over)
-        self._inbox.close()
-        self._askers.close()
+        try:
+            while (self._inbox.waiting or self._of) and time.monotonic() < deadline:
+                self.turn(0.05)
+            for question in self._of:
+                note: JSON = {"step": question.step, "agent": question.agent}
+                self._episode.add(HarnessAction(name="left unanswered", detail=note, step=question.step))
+                question.answer(self._over)
+        finally:
+            self._inbox.close()
+            self._askers.close()
 
     def _begin(self, question: Question) -> bool:
         if self._over is not None:
@@ -124,6 +126,7 @@ class AgentBoundary:
         talk, added = self._talks.of(asked)
         question.agent = talk.agent
         for call in talk.results(added, episode.at()):
+            episode.bound()
             episode.add(call)
         if talk.repeats(asked):
             talk.attempt += 1

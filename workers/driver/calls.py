@@ -47,8 +47,13 @@ def next_seed(episode: Episode, agent: str) -> int:
 
 def count_call(episode: Episode, agent: str) -> int:
     """Return the place of this call in its agent's seed stream; retries of infrastructure send the same seed."""
-    number = episode.calls.get(agent, 0)
-    episode.calls[agent] = number + 1
+    return next_place(episode, f"agent {agent}")
+
+
+def next_place(episode: Episode, stream: str) -> int:
+    """Return the place of this use in a stream; what is served counts too, since a rerun may go on live after it."""
+    number = episode.calls.get(stream, 0)
+    episode.calls[stream] = number + 1
     return number
 
 

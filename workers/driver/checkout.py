@@ -34,7 +34,7 @@ class Checkout:
 
 def resolve(repository: str, revision: str, cache: Path) -> str:
     """Return the commit that a revision names; raises `CheckoutFailed`."""
-    if not revision or revision.startswith("-"):
+    if not revision.isprintable() or not revision or revision.startswith("-"):
         raise InvalidValue(f"not a revision: {revision!r}", where="revision")
     place = _local(repository, cache, revision)
     found = _git(

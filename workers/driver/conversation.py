@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
 
-from harnesslab.core.canonical import JSON, parse
+from harnesslab.core.canonical import JSON, MAX_DEPTH, nested_within, parse
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.ports import Child
 
 LONGEST_LINE = 32 * 1024 * 1024
+MOST_BYTES = 512 * 1024 * 1024
+"""Bytes of all messages of one harness, which sends its whole transcript at each step."""
+DEEPEST = MAX_DEPTH - 40
+MOST_UNREAD = 64
+"""Answers that wait for a harness to read them."""
+ENDING_S = 10.0
 POLL_S = 0.5
 
 
@@ -32,14 +39,22 @@ class Conversation:
         self._lines: queue.Queue[bytes | None] = queue.Queue(maxsize=64)
         self._reader = threading.Thread(target=self._read, name="harness output", daemon=True)
         self._reader.start()
+        self._bytes = 0
+        self._answers: queue.Queue[bytes | None] = queue.Queue(maxsize=MOST_UNREAD)
+        self._writer = threading.Thread(target=self._write, name="harness input", daemon=True)
+        self._writer.start()
 
-    def send(self, message: Mapping[str, JSON]) -> None:
-        """Send a message; a harness that is gone shows at the next `receive`."""
-        try:
-            self._child.stdin.write(_line(message))
-            self._child.stdin.flush()
-        except (OSError, ValueError):
-            return
+    def send(self, message: Mapping[str, JSON], deadline: float, stopped: Callable[[], bool]) -> None:
+        """Send a message; raises `HarnessSilent` where none is read. A harness that is gone shows at the next
+        `receive`."""
+        line = _line(message)
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                return self._answers.put(line, timeout=max(0.0, min(POLL_S, left)))
+            except queue.Full:
+                if stopped() or left <= 0:
+                    raise HarnessSilent("the harness read no answer until its time was up") from None
 
     def receive(self, deadline: float, stopped: Callable[[], bool]) -> Mapping[str, JSON]:
         """Return the next message; raises `HarnessFailed` or `HarnessSilent`. `deadline` is monotonic."""
@@ -48,12 +63,17 @@ class Conversation:
             raise HarnessFailed(self._ending())
         if len(line) >= LONGEST_LINE:
             raise HarnessFailed(f"a message longer than {LONGEST_LINE // 2**20} MiB")
+        self._bytes += len(line)
+        if self._bytes > MOST_BYTES:
+            raise HarnessFailed(f"messages of more than {MOST_BYTES // 2**20} MiB")
         try:
             message = parse(line)
         except ValueError:
             raise HarnessFailed("a line that is no JSON", where=_start(line), hint="print to standard error") from None
         if not isinstance(message, dict) or not isinstance(message.get("type"), str):
             raise HarnessFailed("a message without a type", where=_start(line))
+        if not nested_within(message, DEEPEST):
+            raise HarnessFailed(f"a message nested deeper than {DEEPEST} levels", where=_start(line))
         return message
 
     def close(self) -> None:
@@ -64,6 +84,11 @@ class Conversation:
                 self._lines.get(timeout=0.1)
             except queue.Empty:
                 continue
+        deadline = time.monotonic() + ENDING_S
+        while self._writer.is_alive() and time.monotonic() < deadline:
+            with contextlib.suppress(queue.Full):
+                self._answers.put_nowait(None)
+            self._writer.join(0.1)
 
     def _next(self, deadline: float, stopped: Callable[[], bool]) -> bytes | None:
         while True:
@@ -89,6 +114,12 @@ class Conversation:
             pass  # the stream was closed as the harness was ended
         finally:
             self._lines.put(None)
+
+    def _write(self) -> None:
+        while (line := self._answers.get()) is not None:
+            with contextlib.suppress(OSError, ValueError):  # it is gone; what is left is dropped
+                self._child.stdin.write(line)
+                self._child.stdin.flush()
 
 
 def _line(message: Mapping[str, JSON]) -> bytes:

@@ -23,6 +23,8 @@ SERVED = "served"
 """Key in an event's `extra` that says where its answer came from, where it was not asked for live."""
 
 
+MOST_EVENTS = 200_000
+"""Events of one rollout: a harness that floods its worker fills neither memory nor the store."""
 STORE_EVERY_S = 0.25
 """Seconds between two writes of a recorded rerun: what is served can be served again."""
 
@@ -91,7 +93,9 @@ class Episode:
     step: int = -1
     attempt: int = 0
     calls: dict[str, int] = field(default_factory=dict)
-    """How often each agent's model and the simulated user were asked: the place in their seed streams."""
+    """How often each agent's model, the simulated user and the clock were asked: the place in their streams."""
+    unbuilt: bool = False
+    """Whether the result of a command was served that did not run here, so that the work folder lacks what it did."""
     missed: Miss | None = None
     """The first miss of a rerun that went on live after it."""
     began: float = field(default_factory=time.monotonic)
@@ -137,6 +141,11 @@ class Episode:
     def rebuilding(self) -> bool:
         """Whether this step is before the fork, so that commands run to rebuild the environment."""
         return self.plan is not None and self.missed is None and self.plan.forked(max(self.step, 0))
+
+    def bound(self) -> None:
+        """Raise `Ended` where an untrusted program has made more events than a rollout may have."""
+        if len(self.writer.builder.events) >= MOST_EVENTS:
+            raise Ended(Outcome.CRASH, f"the harness made more than {MOST_EVENTS:,} events", origin="harness")
 
     def hold(self, event: ModelCall | ToolCall) -> None:
         """Keep a call back until the harness's next message, which may reject it or say what the model is shown."""
@@ -184,11 +193,18 @@ class Episode:
 
     def miss(self, found: Miss, *, live: bool) -> None:
         """Record a miss; raises `Diverged` unless the rerun goes on live."""
-        name = "went live after a miss" if live else "left the record"
-        self.add(HarnessAction(name=name, detail=found.to_json(), step=max(self.step, 0), at=self.at()))
         if not live:
-            raise Diverged(found)
+            raise self.left(found)
+        self._note_miss("went live after a miss", found)
         self.missed = found
+
+    def left(self, found: Miss) -> Diverged:
+        """Record that the rerun left its record, and return what to raise."""
+        self._note_miss("left the record", found)
+        return Diverged(found)
+
+    def _note_miss(self, name: str, found: Miss) -> None:
+        self.add(HarnessAction(name=name, detail=found.to_json(), step=max(self.step, 0), at=self.at()))
 
 
 def labelled(served: str, extra: Mapping[str, JSON] | None = None) -> dict[str, JSON]:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+import msgspec
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.events import RolloutStarted, UserTurn
 from harnesslab.core.rerun import Mode
 from harnesslab.core.rollout import Outcome
-from workers.driver.episode import Diverged, Ended, Episode
-from workers.driver.verifier import FOLDER, verify
+from workers.driver.episode import Diverged, Ended, Episode, labelled
+from workers.driver.verifier import FOLDER, outcome_of, verify
 from workers.driver.workspace import workspace_diff
+
+_JUDGED = (Outcome.UNKNOWN, Outcome.STEP_CAP)
+"""Ends after which the work is judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,7 @@ def prepared(episode: Episode, manifest: str) -> Mapping[str, bytes]:
     sandbox.write({name: text.encode("utf-8", "surrogateescape") for name, text in case.files.items()})
     for command in case.setup:
         done = sandbox.run(command, timeout=case.budgets.command, stopped=episode.stopped)
+        episode.remaining()
         if done.exit_code != 0:
             said = done.output.decode(errors="replace")[-300:].strip()
             raise Ended(Outcome.INFRA_ERROR, f"the case's setup failed: {command!r}: {said or done.error}")
@@ -47,24 +54,50 @@ def prepared(episode: Episode, manifest: str) -> Mapping[str, bytes]:
 
 def closed(episode: Episode, ended: Ended, before: Mapping[str, bytes]) -> Result:
     """Verify where the agent came to an end, and say what became of the work folder."""
-    outcome, why, origin = ended.outcome, ended.why, ended.origin
-    reward: float | None = None
-    state: str | None = None
-    diff: str | None = None
     try:
-        if outcome in (Outcome.UNKNOWN, Outcome.STEP_CAP):
-            state, diff = episode.sandbox.state(), workspace_diff(before, _work(episode))
-            verdict = verify(episode)
-            outcome = verdict if outcome is Outcome.UNKNOWN and verdict is not None else outcome
-            reward = {Outcome.SOLVED: 1.0, Outcome.FAILED_VERIFICATION: 0.0, Outcome.STEP_CAP: 0.0}.get(outcome)
-        elif not isinstance(ended, Diverged):
-            state, diff = episode.sandbox.state(), workspace_diff(before, _work(episode))
+        result = _judged(episode, ended, before)
+    except Ended as end:  # stopped while it was judged: no verdict
+        result = Result(end.outcome, end.why, end.origin)
     except HarnessLabError as error:
-        if outcome in (Outcome.UNKNOWN, Outcome.STEP_CAP):
-            outcome, why, origin = Outcome.CRASH, error.sentence, "environment"
-    if _never_live(episode, outcome):
-        outcome, why = Outcome.INFRA_ERROR, "a live rerun that sent no request of its own shows nothing"
-    return Result(outcome, why, origin, state, diff, reward, isinstance(ended, Diverged))
+        result = Result(ended.outcome, ended.why, ended.origin, diverged=isinstance(ended, Diverged))
+        if ended.outcome in _JUDGED:
+            result = Result(Outcome.CRASH, error.sentence, "environment")
+    if _never_live(episode, result.outcome):
+        why = "a live rerun that sent no request of its own shows nothing"
+        return dataclasses.replace(result, outcome=Outcome.INFRA_ERROR, why=why)
+    return result
+
+
+def _judged(episode: Episode, ended: Ended, before: Mapping[str, bytes]) -> Result:
+    found = Result(ended.outcome, ended.why, ended.origin, diverged=isinstance(ended, Diverged))
+    if found.diverged:
+        return found
+    if episode.unbuilt:
+        return _judged_then(episode, found)
+    state, diff = episode.sandbox.state(), workspace_diff(before, _work(episode))
+    verdict = verify(episode) if ended.outcome in _JUDGED else None
+    return _with_verdict(dataclasses.replace(found, state=state, diff=diff), verdict)
+
+
+def _judged_then(episode: Episode, found: Result) -> Result:
+    """Serve the verdict too where commands were served and did not run: the work folder here has nothing to judge."""
+    kept = episode.record.verdict() if episode.record is not None and not episode.counts.commands else None
+    if kept is None:
+        unknown = "no verdict: results of commands were served, so that the work folder lacks what they did"
+        return dataclasses.replace(found, why=found.why or unknown)
+    verification, end = kept
+    verdict = None
+    if verification is not None and found.outcome in _JUDGED:
+        extra = labelled("from the record", verification.extra)
+        episode.add(msgspec.structs.replace(verification, step=max(episode.step, 0), at=episode.at(), extra=extra))
+        verdict = outcome_of(verification.passed)
+    return _with_verdict(dataclasses.replace(found, state=end.state, diff=end.diff), verdict)
+
+
+def _with_verdict(found: Result, verdict: Outcome | None) -> Result:
+    outcome = verdict if found.outcome is Outcome.UNKNOWN and verdict is not None else found.outcome
+    reward = {Outcome.SOLVED: 1.0, Outcome.FAILED_VERIFICATION: 0.0, Outcome.STEP_CAP: 0.0}.get(outcome)
+    return dataclasses.replace(found, outcome=outcome, reward=reward)
 
 
 def _work(episode: Episode) -> Mapping[str, bytes]:
@@ -73,5 +106,5 @@ def _work(episode: Episode) -> Mapping[str, bytes]:
 
 def _never_live(episode: Episode, outcome: Outcome) -> bool:
     plan = episode.plan
-    counted = outcome not in (Outcome.INTERRUPTED, Outcome.CRASH, Outcome.TIMEOUT)
+    counted = outcome not in (Outcome.INTERRUPTED, Outcome.CRASH, Outcome.TIMEOUT, Outcome.INFRA_ERROR)
     return plan is not None and plan.mode is Mode.LIVE and counted and episode.counts.requests == 0

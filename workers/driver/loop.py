@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 
 from harnesslab.core.canonical import JSON
@@ -46,16 +47,19 @@ def _talk(episode: Episode, spawn: Callable[[], Child], after_step: Callable[[],
     """Answer the harness until it ends or may not go on."""
     conversation = Conversation(spawn())
     try:
-        conversation.send(_start(episode))
+        conversation.send(_start(episode), episode.deadline, episode.stopped)
         while True:
             message = conversation.receive(episode.deadline, episode.stopped)
+            episode.bound()
             reply = _answer(episode, message)
             if isinstance(reply, Ended):
                 return reply
-            if reply is not None:
+            if reply is None:
+                episode.remaining()
+            else:
                 episode.store()
                 after_step()
-                conversation.send(reply)
+                conversation.send(reply, episode.deadline, episode.stopped)
     except HarnessSilent as error:
         try:
             episode.remaining()
@@ -65,7 +69,8 @@ def _talk(episode: Episode, spawn: Callable[[], Child], after_step: Callable[[],
     except HarnessFailed as error:
         return Ended(Outcome.CRASH, error.sentence, origin="harness")
     except Ended as end:
-        conversation.send({"type": "stop", "why": end.why})
+        with contextlib.suppress(HarnessSilent):
+            conversation.send({"type": "stop", "why": end.why}, 0.0, episode.stopped)
         return end
     finally:
         conversation.close()

@@ -26,6 +26,7 @@ from workers.driver.calls import (
 from workers.driver.episode import Ended, Episode
 
 LONGEST_WAIT_S = 30.0
+POLL_S = 0.5
 
 
 def call_model(
@@ -104,7 +105,14 @@ def _live(episode: Episode, request: Request, label: str) -> dict[str, JSON]:
             raise Ended(Outcome.INFRA_ERROR, exchange.failure.sentence)
         repeats -= 1
         episode.attempt += 1
-        time.sleep(min(exchange.failure.retry_after or 0.5, LONGEST_WAIT_S, episode.remaining()))
+        _pause(episode, exchange.failure.retry_after or 0.5)
+
+
+def _pause(episode: Episode, seconds: float) -> None:
+    """Wait before another attempt; raises `Ended` where it is stopped or its time is up meanwhile."""
+    until = time.monotonic() + min(seconds, LONGEST_WAIT_S)
+    while (left := until - time.monotonic()) > 0:
+        time.sleep(min(left, POLL_S, episode.remaining()))
 
 
 def _unanswered(episode: Episode, exchange: Exchange) -> dict[str, JSON]:

@@ -10,10 +10,11 @@ from harnesslab.core.ports import ModelRequest
 from harnesslab.core.record import Miss
 from harnesslab.core.rerun import OnMiss, Switch
 from harnesslab.core.rollout import Outcome
+from workers.driver.calls import next_place
 from workers.driver.episode import Ended, Episode, labelled
 
 USER = "user"
-CLOCK_PIN = "clock"
+CLOCK = "clock"
 PINNED_START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -23,7 +24,7 @@ def call_user(episode: Episode, text: str) -> dict[str, JSON]:
         case Switch.FAIL:
             return {"type": "turn", "text": None}
         case Switch.RECORDED:
-            turn = _served_turn(episode)
+            turn = _served_turn(episode, text)
         case Switch.LIVE:
             turn = _spoken(episode, text)
     if turn is None:
@@ -35,7 +36,7 @@ def call_user(episode: Episode, text: str) -> dict[str, JSON]:
 
 def read_clock(episode: Episode) -> dict[str, JSON]:
     """Tell the time: the real one, or where the clock is pinned, one second later at each reading."""
-    match _source(episode, "clock"):
+    match _source(episode, CLOCK):
         case Switch.FAIL:
             return {"type": "time", "value": ""}
         case Switch.RECORDED:
@@ -51,28 +52,30 @@ def _source(episode: Episode, boundary: str) -> Switch:
     return episode.switch(boundary)
 
 
-def _served_turn(episode: Episode) -> UserTurn | None:
+def _served_turn(episode: Episode, text: str) -> UserTurn | None:
     found = episode.record.user() if episode.record is not None else None
     if found is None:
-        return _missed_turn(episode)
+        return _missed_turn(episode, text)
+    next_place(episode, USER)
     episode.counts.served += 1
     extra = labelled("from the record", found.extra)
     return UserTurn(content=found.content, simulated=True, step=max(episode.step, 0), at=episode.at(), extra=extra)
 
 
-def _missed_turn(episode: Episode) -> UserTurn | None:
-    case = episode.recipe.case
-    if case.user is None:
-        return None
+def _missed_turn(episode: Episode, text: str) -> UserTurn | None:
+    user = episode.recipe.case.user
+    if user is None or (not user.persona and episode.calls.get(USER, 0) >= len(user.replies)):
+        return None  # there was no more to say then either, which leaves no event
     _miss(episode, Miss(USER, "the user was asked once more than recorded"))
-    return _spoken(episode, "")
+    return _spoken(episode, text)
 
 
 def _served_reading(episode: Episode) -> ClockRead:
     found = episode.record.clock() if episode.record is not None else None
     if found is None:
-        _miss(episode, Miss("clock", "the clock was read once more than recorded"))
+        _miss(episode, Miss(CLOCK, "the clock was read once more than recorded"))
         return ClockRead(value=_now(episode), step=max(episode.step, 0), at=episode.at())
+    next_place(episode, CLOCK)
     episode.counts.served += 1
     extra = labelled("from the record", found.extra)
     return ClockRead(value=found.value, step=max(episode.step, 0), at=episode.at(), extra=extra)
@@ -84,9 +87,8 @@ def _miss(episode: Episode, found: Miss) -> None:
 
 
 def _now(episode: Episode) -> str:
-    number = episode.calls.get("clock", 0)
-    episode.calls["clock"] = number + 1
-    pinned = any(pin.name == CLOCK_PIN and not pin.missing for pin in episode.sandbox.pins)
+    number = next_place(episode, CLOCK)
+    pinned = any(pin.name == CLOCK and not pin.missing for pin in episode.sandbox.pins)
     return (PINNED_START + timedelta(seconds=number) if pinned else datetime.now(UTC)).isoformat()
 
 
@@ -95,8 +97,7 @@ def _spoken(episode: Episode, text: str) -> UserTurn | None:
     user = episode.recipe.case.user
     if user is None:
         return None
-    number = episode.calls.get(USER, 0)
-    episode.calls[USER] = number + 1
+    number = next_place(episode, USER)
     if not user.persona:
         if number >= len(user.replies):
             return None
@@ -110,9 +111,12 @@ def _played(episode: Episode, persona: str, text: str, number: int) -> UserTurn:
     seed = recipe.seed(USER, number)
     settings: dict[str, JSON] = {"max_tokens": recipe.case.budgets.output, **recipe.settings, "seed": seed}
     at = episode.at()
-    exchange = episode.engine.ask(ModelRequest(messages, settings), timeout=episode.remaining())
+    exchange = episode.engine.ask(
+        ModelRequest(messages, settings), timeout=episode.remaining(), on_text=lambda _: not episode.stopped()
+    )
     episode.counts.requests += 1
     if exchange.answer is None:
+        episode.remaining()  # raises where it was stopped, or where it was the episode's own budget
         why = exchange.failure.sentence if exchange.failure is not None else "no answer"
         raise Ended(Outcome.INFRA_ERROR, f"the simulated user gave no answer: {why}")
     episode.counts.answers += 1

@@ -10,13 +10,12 @@ from harnesslab.core import scrub
 from harnesslab.core.canonical import JSON, bytes_digest
 from harnesslab.core.events import ModelCall, ToolCall
 from harnesslab.core.ports import Execution
-from harnesslab.core.recipe import SideEffects
+from harnesslab.core.recipe import RUN, SideEffects, side_effects
 from harnesslab.core.record import Miss
 from harnesslab.core.rerun import OnMiss, Switch
 from harnesslab.core.rollout import Outcome
-from workers.driver.episode import Diverged, Ended, Episode, labelled
+from workers.driver.episode import Ended, Episode, labelled
 
-RUN = "run"
 LIMIT = "limit"
 """Key in a tool call's `extra` of its time limit in seconds."""
 
@@ -52,6 +51,7 @@ def _served(episode: Episode, call: ToolCall) -> ToolCall:
     found = episode.record.tool(call.name, call.arguments, call.raw) if episode.record is not None else None
     if found is not None:
         episode.counts.served += 1
+        episode.unbuilt = episode.unbuilt or LIMIT in found.extra
         return _as_recorded(call, found, {"served": "from the record"})
     record, plan = episode.record, episode.plan
     if record is None or plan is None:
@@ -71,13 +71,15 @@ def _rebuilt(episode: Episode, call: ToolCall) -> ToolCall:
     found = record.tool(call.name, call.arguments, call.raw) if record is not None else None
     if record is None or found is None:
         missed = record.missed_tool(call.name, call.arguments, episode.step) if record is not None else None
-        raise Diverged(missed or Miss(f"tool:{call.name}", "there is no record to fork from"))
+        missed = missed or Miss(f"tool:{call.name}", "there is no record to fork from")
+        episode.hold(_error(call, f"not in the record: {missed.why}"))
+        raise episode.left(missed)
     done = _executed(episode, call)
     now, then = _comparable(done), _comparable(found)
     if now != then:
         episode.hold(done)
         why = f"{call.name} in step {episode.step + 1} gave something else than recorded: the environment drifted"
-        episode.miss(Miss(f"tool:{call.name}", why, None, str(found.result), str(done.result)), live=False)
+        raise episode.left(Miss(f"tool:{call.name}", why, None, str(found.result), str(done.result)))
     exactly = done.result == found.result
     facts: dict[str, JSON] = {"rebuilt": "equal" if exactly else "equal after the scrub rules"}
     if not exactly:
@@ -106,9 +108,7 @@ def _as_recorded(call: ToolCall, found: ToolCall, extra: Mapping[str, JSON], don
 
 
 def _external(episode: Episode, name: str) -> bool:
-    """Say whether a tool is declared external; commands run in the sandbox unless they are, all else is."""
-    default = SideEffects.SANDBOXED if name == RUN else SideEffects.EXTERNAL
-    return episode.recipe.tools.get(name, default) is SideEffects.EXTERNAL
+    return side_effects(episode.recipe.tools, name) is SideEffects.EXTERNAL
 
 
 def _runnable(episode: Episode, name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from harnesslab.core.events import TestResult, Verification
 from harnesslab.core.ports import Execution
 from harnesslab.core.rollout import Outcome
-from workers.driver.episode import Episode
+from workers.driver.episode import Ended, Episode
 
 FOLDER = ".verifier"
 SHOWN = 2000
@@ -13,7 +13,7 @@ SHOWN = 2000
 
 
 def verify(episode: Episode) -> Outcome | None:
-    """Run the case's tests and record the verdict; None where the case has none."""
+    """Run the case's tests and record the verdict; None where the case has none. Raises `Ended` where it is stopped."""
     verifier, budgets = episode.recipe.case.verifier, episode.recipe.case.budgets
     if not verifier.tests:
         return None
@@ -30,6 +30,8 @@ def verify(episode: Episode) -> Outcome | None:
             tests.append(TestResult(name=name, passed=None, detail="not run: the time to verify was used up"))
             continue
         done = episode.sandbox.run(command, timeout=left, stopped=episode.stopped)
+        if episode.stopped():
+            raise Ended(Outcome.INTERRUPTED, "stopped while it was judged")
         timed_out = done.timed_out
         tests.append(_result(name, done))
     passed = None if timed_out else all(test.passed for test in tests)
@@ -44,6 +46,11 @@ def verify(episode: Episode) -> Outcome | None:
             latency=episode.at() - began,
         )
     )
+    return outcome_of(passed)
+
+
+def outcome_of(passed: bool | None) -> Outcome:
+    """Return the outcome of a verdict."""
     if passed is None:
         return Outcome.VERIFY_TIMEOUT
     return Outcome.SOLVED if passed else Outcome.FAILED_VERIFICATION

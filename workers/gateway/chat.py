@@ -90,7 +90,7 @@ def checked(messages: Sequence[JSON]) -> Sequence[JSON]:
         raise Refused("a request needs at least one message")
     for number, message in enumerate(messages):
         role = message.get("role") if isinstance(message, Mapping) else None
-        if role not in ROLES:
+        if str(role) not in ROLES:
             raise Refused(f"message {number} has none of the roles {', '.join(sorted(ROLES))}")
     return messages
 

@@ -83,7 +83,7 @@ def text_parts(content: JSON, where: str, kinds: Collection[str]) -> str:
         raise Refused(f"the content of {where} is neither text nor a list")
     texts = []
     for part in content:
-        if not isinstance(part, Mapping) or part.get("type") not in kinds or not isinstance(part.get("text"), str):
+        if not isinstance(part, Mapping) or str(part.get("type")) not in kinds or not isinstance(part.get("text"), str):
             kind = part.get("type") if isinstance(part, Mapping) else part
             raise Refused(f"the gateway can't pass on a part {shown(kind)} of {where}")
         texts.append(part["text"])

@@ -140,7 +140,7 @@ def _message(fields: Fields) -> dict[str, JSON]:
 
 
 def _part(part: JSON) -> JSON:
-    if isinstance(part, Mapping) and part.get("type") in TEXTS and isinstance(part.get("text"), str):
+    if isinstance(part, Mapping) and str(part.get("type")) in TEXTS and isinstance(part.get("text"), str):
         return part["text"]
     if isinstance(part, Mapping) and part.get("type") == "refusal":
         return part.get("refusal")

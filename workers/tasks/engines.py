@@ -10,7 +10,7 @@ from django.conf import settings
 from harnesslab.actions import engines, slots
 from harnesslab.actions.guarded import GuardedEngine
 from harnesslab.core.canonical import JSON
-from harnesslab.core.ports import Health
+from harnesslab.core.ports import EngineDown, Health
 from harnesslab.queries.engines import get_engine
 from workers.engines.catalogue import engine as make_engine
 from workers.engines.probes import Probe, probe
@@ -31,8 +31,14 @@ def run_probe(attempt: Attempt) -> dict[str, Any]:
         engines.note_health(row.pk, health, guarded.conditions())
         attempt.progress(2, "probing seeds, repeats and tokens")
         found = probe(guarded)
+    except EngineDown:
+        if attempt.stopped():
+            return {"cancelled": True}
+        raise
     finally:
         client.close()
+    if attempt.stopped():  # what was refused by then says nothing of the engine
+        return {"cancelled": True}
     engines.note_probe(row.pk, _kept(found), found.seed_honoured)
     engines.note_health(row.pk, Health(up=True, sentence=health.sentence))
     seed = {True: "honoured", False: "not honoured", None: "not known to be honoured"}[found.seed_honoured]

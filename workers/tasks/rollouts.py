@@ -19,7 +19,7 @@ from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.ports import EngineDown, Sandboxes, SandboxRefused
 from harnesslab.core.recipe import HarnessKind, Recipe
 from harnesslab.core.record import altered
-from harnesslab.core.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.rollout import UNSCORABLE, Grade, Outcome, Recording, Source
 from harnesslab.core.trace import Trace
 from harnesslab.queries.engines import engine_named
 from harnesslab.queries.orders import Order, load
@@ -43,10 +43,13 @@ class RolloutFailed(HarnessLabError):
 def run_rollout(attempt: Attempt) -> dict[str, Any]:
     """Run the rollout that a job names; a rollout that a lost worker left open is closed first."""
     orders.interrupt_left_open(attempt.job)
+    ended = orders.ended_already(attempt.job)
+    if ended is not None:
+        return {"rollout": ended.pk, "outcome": ended.outcome}
     order = load(attempt.payload)
     for number in range(INFRA_ATTEMPTS):
         made = _Run(order, attempt).go()
-        if attempt.stopped():
+        if made.cut_short and attempt.stopped():
             return {"cancelled": True, "rollout": made.rollout}
         if made.outcome is not Outcome.INFRA_ERROR:
             return {"rollout": made.rollout, "outcome": made.outcome.value}
@@ -62,6 +65,12 @@ class Made:
     rollout: int | None
     outcome: Outcome
     why: str
+    diverged: bool = False
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether it came to no end of its own: one that did stays, though a stop was asked for meanwhile."""
+        return self.outcome in UNSCORABLE and not self.diverged
 
 
 class _Run:
@@ -138,7 +147,7 @@ class _Run:
         ending = Ending(result.outcome, result.reward, result.state, result.diff, result.why or None, done.facts)
         rollout = recorder.finish(ending)
         orders.conclude(rollout.pk, diverged=result.diverged)
-        return Made(rollout.pk, result.outcome, result.why)
+        return Made(rollout.pk, result.outcome, result.why, result.diverged)
 
     def _abandon(self, why: str) -> Made:
         """Close what was begun when something ends it from outside, so that no rollout stays open."""

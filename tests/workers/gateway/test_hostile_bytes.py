@@ -77,11 +77,13 @@ def test_text_that_is_hardly_text_comes_through(asking: Client) -> None:
         b"\xff\xfe",
         b'{"messages": 1}',
         b'{"messages": [[]]}',
+        b'{"messages": [{"role": []}], "input": [{"role": "user", "content": [{"type": {}, "text": "x"}]}]}',
+        b'{"messages": [{"role": "user", "content": "x"}], "system": [{"type": [], "text": "x"}]}',
         b"[" * 100_000,
         b'{"a":' * 100_000,
         b'{"messages": [{"role": "user", "content": ' + b"[" * 190 + b"]" * 190 + b"}]}",
     ],
-    ids=range(12),
+    ids=range(14),
 )
 def test_bodies_without_sense_are_refused(asking: Client, body: bytes) -> None:
     for path in exchange.DIALECTS:
