@@ -14,8 +14,8 @@ import pytest
 if TYPE_CHECKING:
     from tests.rig import Program
 
-BROKERS = ["folder", "redis"] if os.environ.get("REDIS_URL") else ["folder"]
-"""Redis is there in the stage with services, and a test sees to that."""
+BROKERS = ["redis"] if os.environ.get("REDIS_URL") else ["folder"]
+"""The folder carries the stage on SQLite, Redis the one with services, and a test sees to that."""
 Start = Callable[[], "Program"]
 
 
