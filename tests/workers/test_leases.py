@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 from django.db import OperationalError
+from harnesslab.actions.leases import HeldLease
 
 from harnesslab.actions import jobs
-from workers.tasks import leases
-from workers.tasks.leases import HeldLease
+from harnesslab.actions import leases
 
 
 def test_a_lease_is_kept_while_the_database_is_away_and_lost_once_it_ran_out(monkeypatch: pytest.MonkeyPatch) -> None:
