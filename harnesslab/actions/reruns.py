@@ -16,7 +16,7 @@ from harnesslab.actions.comparisons import prepare
 from harnesslab.core.contract import Contract, Level
 from harnesslab.core.errors import Conflict, InvalidValue
 from harnesslab.core.predicates import Predicate
-from harnesslab.core.recipe import DRAWN, SAME
+from harnesslab.core.recipe import DRAWN, SAME, Recipe
 from harnesslab.core.record import flows_on
 from harnesslab.core.rerun import Mode, Plan, controls, unsafe_fork
 from harnesslab.queries.engines import engine_named
@@ -38,13 +38,15 @@ BELLS = 16
 def request(
     rollout_id: int, plan: Plan, *, user: User | None, key: str = "", regression: RegressionCase | None = None
 ) -> Rerun:
-    """Ask for a rerun: one job an attempt. The same key gives the rerun that is already there.
+    """Ask for a rerun: one job an attempt. The same key and plan give the rerun that is already there.
 
     Raises `InvalidValue` or `Conflict` with why the plan can't be run.
     """
     if key and (known := Rerun.objects.filter(key=key).first()) is not None:
         if known.parent_id != rollout_id:
             raise Conflict(f"the key was used for a rerun of rollout {known.parent_id}", where="idempotency key")
+        if known.plan != msgspec.to_builtins(_by_commit(recipe_of(known.parent), plan)):
+            raise Conflict(f"the key was used for another plan, that of rerun {known.pk}", where="idempotency key")
         return known
     plan = _resolved(rollout_id, plan)
     level = strictest(get_rollout(rollout_id))
@@ -81,6 +83,11 @@ def _resolved(rollout_id: int, plan: Plan) -> Plan:
     engine_named(plan.engine or recipe.engine)
     if plan.self_test and flows_on(trace) is None:
         raise Conflict("no result of a tool flows on into a later request, so that nothing can be altered")
+    return _by_commit(recipe, plan)
+
+
+def _by_commit(recipe: Recipe, plan: Plan) -> Plan:
+    """Name a plan's harness revision by its commit; nothing where that is the recorded one."""
     if not plan.revision or not recipe.harness.repository:
         return plan
     commit = resolve(recipe.harness.repository, plan.revision, harness_cache())

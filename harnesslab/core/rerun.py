@@ -128,7 +128,7 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
 
 
 def _is_seed(text: str) -> bool:
-    return text.isascii() and text.isdigit() and int(text) < 2**63
+    return len(text) < 20 and text.isascii() and text.isdigit() and int(text) < 2**63
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from harnesslab.core.plan_words import DOES, PROVES, plan_words
 from harnesslab.core.rerun import Plan, Switch
 from harnesslab.http_errors import status_of
 from harnesslab.pages.access import asks_for_part, needs, user_of
-from harnesslab.pages.plans import SWITCH, plan_of
+from harnesslab.pages.plans import SWITCH, form_of, key_of, plan_of
 from harnesslab.pages.render import render
 from harnesslab.queries.consistency import check_consistency
 from harnesslab.queries.engines import engines
@@ -91,8 +91,8 @@ def consistency(request: HttpRequest, rollout_id: int) -> HttpResponse:
 def _ask(request: HttpRequest, ids: Sequence[int]) -> HttpResponse:
     """Ask for one rerun of each rollout; the form's key makes a second click find the same ones."""
     form = request.POST.dict()
-    key = str(form.get("key") or secrets.token_urlsafe(16))[:50]
     values = {name: str(value) for name, value in form.items()}
+    key = key_of(values)
     made: list[int] = []
     refused: list[tuple[int, HarnessLabError]] = []
     for rollout_id in ids:
@@ -102,7 +102,7 @@ def _ask(request: HttpRequest, ids: Sequence[int]) -> HttpResponse:
         except HarnessLabError as error:
             refused.append((rollout_id, error))
     if not made:
-        return _form(request, ids, values, key, refused[0][1])
+        return _form(request, ids, values, secrets.token_urlsafe(16), refused[0][1])
     for rollout_id, why in refused:
         messages.error(request, f"Rollout {rollout_id} is not rerun: {why.sentence}")
     if len(made) == 1:
@@ -165,9 +165,7 @@ def _boundaries(previews: Sequence[Preview], form: dict[str, str]) -> list[dict[
 
 def _again(view: RerunView) -> str:
     """Return the form's query for the same plan once more."""
-    step = view.plan.get("from_step")
-    values = {"mode": view.mode, "attempts": len(view.attempts), "step": int(str(step)) + 1 if step else None}
-    return "&".join(f"{name}={value}" for name, value in values.items() if value is not None)
+    return urlencode(form_of(plan_from(view.plan)))
 
 
 def _others(form: dict[str, str]) -> str:

@@ -42,6 +42,8 @@ def test_the_same_key_gives_the_same_rerun(api: Client) -> None:
     assert first.json()["id"] == again.json()["id"] != other.json()["id"]
     assert Job.objects.count() == 4
     assert first.json()["population"] == "drawn seeds"
+    changed = api.post(place, {**PLAN, "attempts": 3}, JSON, headers={"Idempotency-Key": "one"})
+    assert (changed.status_code, Job.objects.count()) == (409, 4)
     elsewhere = f"/api/v1/rollouts/{live.rerunnable(trial=1).pk}/reruns"
     assert api.post(elsewhere, PLAN, JSON, headers={"Idempotency-Key": "one"}).status_code == 409
 

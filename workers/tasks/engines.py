@@ -10,8 +10,10 @@ from django.conf import settings
 from harnesslab.actions import engines, slots
 from harnesslab.actions.guarded import GuardedEngine
 from harnesslab.core.canonical import JSON
+from harnesslab.core.errors import HarnessLabError, TryLater
 from harnesslab.core.ports import Health
 from harnesslab.queries.engines import get_engine
+from harnesslab.store.models import Engine
 from workers.engines.catalogue import engine as make_engine
 from workers.engines.probes import Probe, probe
 from workers.tasks.attempts import Attempt
@@ -20,6 +22,16 @@ from workers.tasks.attempts import Attempt
 def run_probe(attempt: Attempt) -> dict[str, Any]:
     """Check an engine's health, keep its facts, and probe seeds, repeats, token ids and streaming."""
     row = get_engine(int(attempt.payload["engine"]))
+    try:
+        return _asked(attempt, row)
+    except TryLater:
+        raise  # it was busy, or the worker was stopped: nothing was learnt of it
+    except HarnessLabError as error:
+        engines.note_health(row.pk, Health(up=False, sentence=error.sentence))
+        raise
+
+
+def _asked(attempt: Attempt, row: Engine) -> dict[str, Any]:
     client = make_engine(row.kind, row.address, row.model, row.options, settings.CONFIG.home)
     guarded = GuardedEngine(client, slots.slots(), row.pk, row.ceiling, row.model, attempt.stopped)
     try:
