@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from harnesslab.actions import reruns as actions
-from harnesslab.core.errors import HarnessLabError, InvalidValue
+from harnesslab.core.errors import HarnessLabError, InvalidValue, NotFound
 from harnesslab.core.natural import natural
 from harnesslab.core.plan_words import DOES, PROVES, plan_words
 from harnesslab.core.rerun import Plan, Switch
@@ -51,7 +51,12 @@ def rerun_form(request: HttpRequest, rollout_id: int | None = None) -> HttpRespo
 
 def rerun(request: HttpRequest, rerun_id: int) -> HttpResponse:
     """One rerun; asked again every second until it has ended (286 tells htmx to stop)."""
-    view = rerun_view(rerun_id)
+    try:
+        view = rerun_view(rerun_id)
+    except NotFound as error:
+        if not asks_for_part(request):
+            raise
+        return render(request, "reruns/_gone.html", {"error": error}, status=286)
     plan = plan_from(view.plan)
     running = next((row for row in view.attempts if row.rollout and row.rollout.outcome == "running"), None)
     context = {

@@ -63,8 +63,10 @@ def get_engine(engine_id: int) -> Engine:
 
 
 def engine_named(name: str) -> Engine:
-    """Return an engine by name; raises `NotFound`."""
+    """Return an engine in use by name; raises `NotFound`."""
     engine = Engine.objects.filter(name=name, retired=False).first()
+    if engine is None and Engine.objects.filter(name=name).exists():
+        raise NotFound(f"the engine {name!r} is retired", hint="choose another")
     if engine is None:
         raise NotFound(f"no engine is registered as {name!r}", hint="register it on the page Engines")
     return engine
