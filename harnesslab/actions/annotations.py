@@ -45,7 +45,7 @@ def delete_rollout(user: User, rollout_id: int, reason: str) -> None:
     if not reason.strip():
         raise InvalidValue("deleting a rollout needs a reason")
     rollout = get_rollout(rollout_id)
-    if rollout.head is None and Job.objects.filter(pk=rollout.job_id).exclude(state__in=ENDED).exists():
+    if rollout.head is None and Job.objects.filter(rollouts=rollout).exclude(state__in=ENDED).exists():
         raise Conflict("it still runs", where=f"rollout {rollout_id}", hint="cancel it first")
     for rerun_id in rollout.reruns.values_list("pk", flat=True):
         cancel(rerun_id)

@@ -21,7 +21,7 @@ from harnesslab.core.record import flows_on
 from harnesslab.core.rerun import Mode, Plan, controls, unsafe_fork
 from harnesslab.queries.engines import engine_named
 from harnesslab.queries.previews import refusal
-from harnesslab.queries.reruns import get_rerun, recipe_of, same_as, strictest
+from harnesslab.queries.reruns import get_rerun, parted_by_retry, recipe_of, same_as, strictest
 from harnesslab.queries.rollouts import get_rollout
 from harnesslab.queries.tapes import StoredTape
 from harnesslab.store.models import AuditEntry, Job, RegressionCase, Rerun, Rollout
@@ -31,6 +31,7 @@ from workers.driver.checkout import resolve
 
 QUEUE = "gpu"
 KIND = "rollout"
+RETRIED = "infrastructure failed a request, which was tried again, so that they part there"
 BELLS = 16
 """Attempts of a rerun that are rung for at once, enough for every worker that may be free."""
 
@@ -132,6 +133,8 @@ class Conclusion:
 
     same: bool | None
     bad: bool | None
+    unsaid: str = ""
+    """Why it can't be said whether it went as its parent, where that is not plain from its outcome."""
 
 
 def conclude(rollout: Rollout, *, diverged: bool) -> Conclusion:
@@ -146,7 +149,10 @@ def conclude(rollout: Rollout, *, diverged: bool) -> Conclusion:
     if rerun.regression is not None and not diverged:
         trace = StoredTape(rollout).trace()
         bad = Predicate.from_json(rerun.regression.predicate).met(trace, rerun.regression.from_step)
-    return Conclusion(same_as(rerun.parent, rollout, contract, diverged=diverged), bad)
+    same = same_as(rerun.parent, rollout, contract, diverged=diverged)
+    if same is False and not diverged and parted_by_retry(rerun.parent, rollout, contract):
+        return Conclusion(None, bad, RETRIED)
+    return Conclusion(same, bad)
 
 
 @transaction.atomic

@@ -16,6 +16,7 @@ from harnesslab.core.errors import Conflict, InvalidValue, NotComparable, NotFou
 from harnesslab.core.predicates import Predicate
 from harnesslab.core.recipe import DRAWN, SAME, Recipe
 from harnesslab.core.rerun import Mode, Plan
+from harnesslab.core.retries import tried_again
 from harnesslab.core.rollout import UNCOUNTED, Outcome
 from harnesslab.core.statistics import Rate, case_rate, wilson
 from harnesslab.queries.jobs import JobRow, jobs_of_groups
@@ -138,7 +139,8 @@ def _view(rerun: Rerun, jobs: Mapping[int, JobRow], counted: Mapping[int, Rollou
     expected = rerun.parent.seconds if plan.mode is Mode.LIVE and plan.from_step is None else None
     rows = [_attempt(number, jobs.get(number), counted.get(number), expected) for number in range(plan.attempts)]
     outcomes = [Outcome(row.rollout.outcome) for row in rows if row.rollout is not None]
-    same = _rate([row.same for row in rows], outcomes)
+    unsaid = sum(row.same is None for row in rows if row.rollout and Outcome(row.rollout.outcome) not in UNCOUNTED)
+    same = _rate([row.same for row in rows], outcomes, unsaid)
     bad = _rate([row.bad for row in rows], outcomes) if rerun.regression is not None else None
     population = {SAME: "fixed seed", DRAWN: "drawn seeds"}.get(plan.seed, "fixed seed")
     return RerunView(
@@ -190,9 +192,9 @@ def finding(plan: Plan, level: Level, same: Rate | None, bad: Rate | None, popul
     return f"{word}, {rate.k}/{rate.n} ({interval}), {tail}."
 
 
-def _rate(said: Sequence[bool | None], outcomes: Sequence[Outcome]) -> Rate | None:
+def _rate(said: Sequence[bool | None], outcomes: Sequence[Outcome], unsaid: int = 0) -> Rate | None:
     stated = [value for value in said if value is not None]
-    excluded: dict[str, int] = {}
+    excluded: dict[str, int] = {"can't be said": unsaid} if unsaid else {}
     for outcome in outcomes:
         if outcome in UNCOUNTED:
             excluded[outcome.value] = excluded.get(outcome.value, 0) + 1
@@ -236,7 +238,13 @@ def _status(job: JobRow | None, rollout: Rollout | None, facts: dict[str, JSON])
     if facts.get("diverged") or (rollout.outcome in UNCOUNTED and why):
         return str(why)
     same = facts.get("same")
-    return "not comparable" if same is None else "as the parent" if same else "parts from the parent"
+    return (
+        str(facts.get("unsaid") or "not comparable")
+        if same is None
+        else "as the parent"
+        if same
+        else "parts from the parent"
+    )
 
 
 def same_as(parent: Rollout, rollout: Rollout, contract: Contract, *, diverged: bool) -> bool | None:
@@ -250,6 +258,17 @@ def same_as(parent: Rollout, rollout: Rollout, contract: Contract, *, diverged: 
     except NotComparable:
         return None
     return first_difference(*paths) is None
+
+
+def parted_by_retry(parent: Rollout, rollout: Rollout, contract: Contract) -> bool:
+    """Say whether two that part do so where infrastructure failed a request of one, which was tried again."""
+    tapes = StoredTape(parent), StoredTape(rollout)
+    paths = [tape.path(contract) for tape in tapes]
+    place = first_difference(paths[0], paths[1])
+    return place is not None and any(
+        place < len(path) and tried_again(tape.trace().events, path.indices[place])
+        for tape, path in zip(tapes, paths, strict=True)
+    )
 
 
 def strictest(rollout: Rollout) -> Level:
