@@ -16,7 +16,7 @@ from harnesslab.core.canonical import JSON, canonical_bytes, sha256
 from harnesslab.core.comparators import Payloads, Reader
 from harnesslab.core.contract import RAW, Contract, Level
 from harnesslab.core.errors import NotComparable
-from harnesslab.core.events import ClockRead, ModelCall, ToolCall, UserTurn, Window
+from harnesslab.core.events import ClockRead, ModelCall, RolloutEnded, ToolCall, UserTurn, Verification, Window
 from harnesslab.core.messages import view
 from harnesslab.core.seals import ListDigests
 from harnesslab.core.trace import Trace, model_inputs
@@ -138,6 +138,15 @@ class Record:
         index, event = waiting.popleft()
         self._served.add(index)
         return event
+
+    def ending(self) -> tuple[Verification | None, RolloutEnded | None] | None:
+        """Return the recorded verdict and closing event; None where not every recorded tool call was served."""
+        if any(self._tools.values()):
+            return None
+        events = self._trace.events
+        verdict = next((event for event in reversed(events) if isinstance(event, Verification)), None)
+        closing = events[-1] if events and isinstance(events[-1], RolloutEnded) else None
+        return verdict, closing
 
     def user(self) -> UserTurn | None:
         """Serve what the simulated user said next; None is a miss."""

@@ -101,6 +101,8 @@ class Episode:
     """Whether the harness rejected the model's last answer, so that the next call is a retry of the step."""
     said: list[JSON] = field(default_factory=list)
     """The conversation with the simulated user, as that user sees it."""
+    unrun: int = 0
+    """Commands whose results were served and that did not run: the sandbox is not what they would have made of it."""
     _held: ModelCall | ToolCall | None = None
     _stored: float = field(default_factory=time.monotonic)
 

@@ -11,8 +11,11 @@ from harnesslab.core.events import RolloutStarted, UserTurn
 from harnesslab.core.rerun import Mode
 from harnesslab.core.rollout import Outcome
 from workers.driver.episode import Diverged, Ended, Episode
-from workers.driver.verifier import FOLDER, verify
+from workers.driver.verifier import FOLDER, verdict_from, verify
 from workers.driver.workspace import workspace_diff
+
+REWARDS = {Outcome.SOLVED: 1.0, Outcome.FAILED_VERIFICATION: 0.0, Outcome.STEP_CAP: 0.0}
+UNJUDGED = "commands were served and did not run, so that there is nothing to judge"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ def prepared(episode: Episode, manifest: str) -> Mapping[str, bytes]:
 
 def closed(episode: Episode, ended: Ended, before: Mapping[str, bytes]) -> Result:
     """Verify where the agent came to an end, and say what became of the work folder."""
+    if episode.unrun and not isinstance(ended, Diverged):
+        return _served(episode, ended)
     outcome, why, origin = ended.outcome, ended.why, ended.origin
     reward: float | None = None
     state: str | None = None
@@ -56,7 +61,7 @@ def closed(episode: Episode, ended: Ended, before: Mapping[str, bytes]) -> Resul
             state, diff = episode.sandbox.state(), workspace_diff(before, _work(episode))
             verdict = verify(episode)
             outcome = verdict if outcome is Outcome.UNKNOWN and verdict is not None else outcome
-            reward = {Outcome.SOLVED: 1.0, Outcome.FAILED_VERIFICATION: 0.0, Outcome.STEP_CAP: 0.0}.get(outcome)
+            reward = REWARDS.get(outcome)
         elif not isinstance(ended, Diverged):
             state, diff = episode.sandbox.state(), workspace_diff(before, _work(episode))
     except HarnessLabError as error:
@@ -65,6 +70,21 @@ def closed(episode: Episode, ended: Ended, before: Mapping[str, bytes]) -> Resul
     if _never_live(episode, outcome):
         outcome, why = Outcome.INFRA_ERROR, "a live rerun that sent no request of its own shows nothing"
     return Result(outcome, why, origin, state, diff, reward, isinstance(ended, Diverged))
+
+
+def _served(episode: Episode, ended: Ended) -> Result:
+    """Serve what became of the work folder, too, where commands were served and did not run."""
+    outcome, why = ended.outcome, ended.why
+    recorded = episode.record.ending() if episode.record is not None and episode.missed is None else None
+    if recorded is None:
+        unjudged = outcome in (Outcome.UNKNOWN, Outcome.STEP_CAP)
+        return Result(outcome, why or (UNJUDGED if unjudged else ""), ended.origin)
+    verdict, closing = recorded
+    if outcome in (Outcome.UNKNOWN, Outcome.STEP_CAP) and verdict is not None:
+        judged = verdict_from(episode, verdict)
+        outcome = judged if outcome is Outcome.UNKNOWN else outcome
+    state, diff = (None, None) if closing is None else (closing.state, closing.diff)
+    return Result(outcome, why, ended.origin, state, diff, REWARDS.get(outcome))
 
 
 def _work(episode: Episode) -> Mapping[str, bytes]:

@@ -52,6 +52,7 @@ def _served(episode: Episode, call: ToolCall) -> ToolCall:
     found = episode.record.tool(call.name, call.arguments, call.raw) if episode.record is not None else None
     if found is not None:
         episode.counts.served += 1
+        episode.unrun += call.name == RUN
         return _as_recorded(call, found, {"served": "from the record"})
     record, plan = episode.record, episode.plan
     if record is None or plan is None:

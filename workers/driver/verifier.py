@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from harnesslab.core.events import TestResult, Verification
 from harnesslab.core.ports import Execution
 from harnesslab.core.rollout import Outcome
-from workers.driver.episode import Episode
+from workers.driver.episode import Episode, labelled
 
 FOLDER = ".verifier"
 SHOWN = 2000
@@ -44,6 +46,19 @@ def verify(episode: Episode) -> Outcome | None:
             latency=episode.at() - began,
         )
     )
+    return _outcome(passed)
+
+
+def verdict_from(episode: Episode, recorded: Verification) -> Outcome:
+    """Serve a recorded verdict: what was judged is the work of commands that did not run again."""
+    extra = labelled("from the record", recorded.extra)
+    episode.add(
+        msgspec.structs.replace(recorded, step=max(episode.step, 0), at=episode.at(), latency=None, extra=extra)
+    )
+    return _outcome(recorded.passed)
+
+
+def _outcome(passed: bool | None) -> Outcome:
     if passed is None:
         return Outcome.VERIFY_TIMEOUT
     return Outcome.SOLVED if passed else Outcome.FAILED_VERIFICATION
