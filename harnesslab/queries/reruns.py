@@ -249,7 +249,7 @@ def _status(job: JobRow | None, rollout: Rollout | None, facts: dict[str, JSON])
 
 def same_as(parent: Rollout, rollout: Rollout, contract: Contract, *, diverged: bool) -> bool | None:
     """Say whether an attempt went as its parent; cut short from outside is no answer, but leaving the record is one."""
-    if diverged:
+    if diverged or "went_live_after" in as_object(thawed(rollout.facts)):
         return False
     if rollout.outcome in UNCOUNTED and rollout.outcome != parent.outcome:
         return None

@@ -8,6 +8,7 @@ from harnesslab import queue
 from harnesslab.actions.orders import conclude
 from harnesslab.actions.rollouts import store_recording
 from harnesslab.core.rerun import Mode, Plan
+from harnesslab.core.rollout import Outcome
 from harnesslab.queries.reruns import rerun_view
 from harnesslab.store.models import Job, JobState, Rollout
 from tests import live
@@ -19,6 +20,14 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def no_bell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "ring", lambda job_id, name: None)
+
+
+def test_one_that_left_the_record_and_went_on_live_went_another_way_though_nothing_judged_it() -> None:
+    rerun = live.asked(live.rerunnable(), Plan(mode=Mode.HYBRID))
+    made = store_recording(recording(outcome=Outcome.UNKNOWN, facts={"went_live_after": {"why": "a miss"}}), None)
+    Rollout.objects.filter(pk=made.pk).update(rerun=rerun, mode="hybrid")
+    conclude(made.pk, diverged=False)
+    assert rerun_view(rerun.pk).attempts[0].same is False
 
 
 @pytest.mark.parametrize(

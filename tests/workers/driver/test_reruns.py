@@ -281,3 +281,9 @@ def test_attempts_see_no_file_port_or_cache_of_each_other(tmp_path: Path) -> Non
     seen = [rollout.of(ToolCall)[0].result for rollout in (first, second)]
     assert seen[0] == seen[1]
     assert "left" not in seen[1]
+
+
+def test_tests_run_in_the_order_that_a_stored_recipe_keeps(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, case=case(tests={"zebra": "true", "ant": "false"}))
+    found = recording(rig, "true", "submit").of(Verification)
+    assert [test.name for test in found[0].tests] == ["ant", "zebra"]
