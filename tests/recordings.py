@@ -29,8 +29,9 @@ def trace(
     user: str = "Do the task.",
     digest: str = "",
     system: str = "Be brief.",
+    retried: int = -1,
 ) -> Trace:
-    """An agent that runs commands one after the other, each in a step of its own."""
+    """An agent that runs commands one after the other, each in its own step; the first request of `retried` fails."""
     builder = TraceBuilder()
     builder.add(RolloutStarted(manifest=digest))
     builder.add(UserTurn(content=user, simulated=True))
@@ -38,9 +39,12 @@ def trace(
     for step, command in enumerate(commands):
         call_id = f"call_{step:024d}"
         arguments: dict[str, JSON] = {"command": command}
+        if step == retried:
+            builder.model_call(messages, step=step, model="m-1", fidelity=Fidelity.RECORDED, error="connection reset")
         builder.model_call(
             messages,
             step=step,
+            attempt=int(step == retried),
             model="m-1",
             fidelity=Fidelity.RECORDED,
             settings={"temperature": 1.0},
@@ -72,12 +76,13 @@ def recording(
     outcome: Outcome = Outcome.SOLVED,
     results: Mapping[int, str] | None = None,
     user: str = "Do the task.",
+    retried: int = -1,
     conditions: Mapping[str, JSON] | None = None,
     **fields: Any,
 ) -> Recording:
     """A whole recording of `trace`."""
     document = manifest(**{"panel__case": case, **(conditions or {})})
-    made = trace(commands, results=results, outcome=outcome, user=user, digest=document.digest)
+    made = trace(commands, results=results, outcome=outcome, user=user, digest=document.digest, retried=retried)
     defaults: dict[str, Any] = {
         "source": Source("test.jsonl", bytes_digest(b"test"), "harnesslab"),
         "project": "tests",

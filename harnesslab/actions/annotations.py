@@ -5,10 +5,12 @@ from __future__ import annotations
 from django.db import transaction
 
 from harnesslab.accounts.models import User
-from harnesslab.core.errors import InvalidValue, NotFound
+from harnesslab.actions.reruns import cancel
+from harnesslab.core.errors import Conflict, InvalidValue, NotFound
 from harnesslab.queries.rollouts import get_rollout
-from harnesslab.store.models import AuditEntry, Chunk, Event, LooseEvent, Note, Purge, SavedView
+from harnesslab.store.models import AuditEntry, Chunk, Event, Job, LooseEvent, Note, Purge, SavedView
 from harnesslab.store.models.events import MAX_EVENTS, key
+from harnesslab.store.models.jobs import ENDED
 from harnesslab.store.text import storable
 
 
@@ -36,10 +38,17 @@ def save_view(user: User, name: str, query: str) -> None:
 
 @transaction.atomic
 def delete_rollout(user: User, rollout_id: int, reason: str) -> None:
-    """Delete a rollout with its trace, leaving an audit entry with its seal; raises `InvalidValue` without a reason."""
+    """Delete a rollout with its trace, leaving an audit entry with its seal; its reruns are cancelled.
+
+    Raises `InvalidValue` without a reason, `Conflict` while it runs.
+    """
     if not reason.strip():
         raise InvalidValue("deleting a rollout needs a reason")
     rollout = get_rollout(rollout_id)
+    if rollout.head is None and Job.objects.filter(rollouts=rollout).exclude(state__in=ENDED).exists():
+        raise Conflict("it still runs", where=f"rollout {rollout_id}", hint="cancel it first")
+    for rerun_id in rollout.reruns.values_list("pk", flat=True):
+        cancel(rerun_id)
     entry = AuditEntry.objects.create(
         user=user,
         action="delete rollout",

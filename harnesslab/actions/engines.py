@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 from collections.abc import Mapping
 
@@ -24,6 +25,7 @@ from workers.engines.configuration import BUNDLED
 
 KINDS = ("embedded", "sglang", "openai")
 MOST_REQUESTS = 4096
+LONGEST_ADDRESS, LONGEST_MODEL, LONGEST_OPTIONS = 500, 200, 65_536
 PROBE = "probe"
 EMBEDDED_NAME = "SmolLM2"
 EMBEDDED: tuple[tuple[str, dict[str, JSON]], ...] = (
@@ -60,8 +62,8 @@ def register(
             engine = Engine.objects.create(
                 name=name,
                 kind=kind,
-                address=storable(address, 500),
-                model=storable(model, 200),
+                address=address,
+                model=model,
                 options=dict(options or {}),
                 ceiling=ceiling,
             )
@@ -74,10 +76,24 @@ def register(
 
 def _check_options(kind: str, address: str, model: str, options: dict[str, JSON]) -> None:
     """Refuse options that no client takes, a key among them; only the workers hold the key's variable."""
+    _check_storable(address, model, options)
     named = options.pop("api_key_env", None)
     if named is not None and not (isinstance(named, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", named)):
         raise InvalidValue("not the name of an environment variable", where="api_key_env", hint="such as MY_KEY")
     make_engine(kind, address, model, options, settings.CONFIG.home).close()
+
+
+def _check_storable(address: str, model: str, options: dict[str, JSON]) -> None:
+    """Refuse what the database would have to cut or change: the engine would be another one than was named."""
+    for where, text, most in (("address", address, LONGEST_ADDRESS), ("model", model, LONGEST_MODEL)):
+        if storable(text, most) != text:
+            raise InvalidValue(f"at most {most} characters, without NUL", where=where)
+    try:
+        written = json.dumps(options, ensure_ascii=False, allow_nan=False)
+    except (ValueError, RecursionError):
+        raise InvalidValue("numbers that are none, or nested too deeply", where="options") from None
+    if len(written) > LONGEST_OPTIONS or "\\u0000" in written or storable(written) != written:
+        raise InvalidValue(f"at most {LONGEST_OPTIONS:,} characters, without NUL", where="options")
 
 
 @transaction.atomic

@@ -85,4 +85,6 @@ def conclude(rollout_id: int, *, diverged: bool) -> None:
         return
     found = reruns.conclude(rollout, diverged=diverged)
     facts = {**as_object(thawed(rollout.facts)), "same": found.same, "bad": found.bad}
+    if found.unsaid:
+        facts["unsaid"] = found.unsaid
     Rollout.objects.filter(pk=rollout_id).update(facts=frozen(facts))

@@ -16,13 +16,14 @@ from harnesslab.actions.comparisons import prepare
 from harnesslab.core.contract import Contract, Level
 from harnesslab.core.errors import Conflict, InvalidValue
 from harnesslab.core.predicates import Predicate
-from harnesslab.core.recipe import DRAWN, SAME
+from harnesslab.core.recipe import DRAWN, SAME, Recipe
 from harnesslab.core.record import flows_on
 from harnesslab.core.rerun import Mode, Plan, controls, unsafe_fork
 from harnesslab.core.rollout import UNSCORABLE
 from harnesslab.queries.engines import engine_named
 from harnesslab.queries.previews import refusal
-from harnesslab.queries.reruns import get_rerun, plan_of, recipe_of, same_as, strictest, unmoved
+from harnesslab.queries.rerun_paths import parted_by_retry, same_as, strictest, unmoved
+from harnesslab.queries.reruns import get_rerun, plan_of, recipe_of
 from harnesslab.queries.rollouts import get_rollout
 from harnesslab.queries.tapes import StoredTape
 from harnesslab.store.models import AuditEntry, Job, RegressionCase, Rerun, Rollout
@@ -32,6 +33,7 @@ from workers.driver.checkout import resolve
 
 QUEUE = "gpu"
 KIND = "rollout"
+RETRIED = "infrastructure failed a request, which was tried again, so that they part there"
 BELLS = 16
 """Attempts of a rerun that are rung for at once, enough for every worker that may be free."""
 
@@ -39,7 +41,7 @@ BELLS = 16
 def request(
     rollout_id: int, plan: Plan, *, user: User | None, key: str = "", regression: RegressionCase | None = None
 ) -> Rerun:
-    """Ask for a rerun: one job an attempt. The same key gives the rerun that is already there.
+    """Ask for a rerun: one job an attempt. The same key and plan give the rerun that is already there.
 
     Raises `InvalidValue` or `Conflict` with why the plan can't be run.
     """
@@ -96,6 +98,11 @@ def _resolved(rollout_id: int, plan: Plan) -> Plan:
     engine_named(plan.engine or recipe.engine)
     if plan.self_test and flows_on(trace) is None:
         raise Conflict("no result of a tool flows on into a later request, so that nothing can be altered")
+    return _by_commit(recipe, plan)
+
+
+def _by_commit(recipe: Recipe, plan: Plan) -> Plan:
+    """Name a plan's harness revision by its commit; nothing where that is the recorded one."""
     if not plan.revision or not recipe.harness.repository:
         return plan
     commit = resolve(recipe.harness.repository, plan.revision, harness_cache())
@@ -140,6 +147,8 @@ class Conclusion:
 
     same: bool | None
     bad: bool | None
+    unsaid: str = ""
+    """Why it can't be said whether it went as its parent, where that is not plain from its outcome."""
 
 
 def conclude(rollout: Rollout, *, diverged: bool) -> Conclusion:
@@ -150,10 +159,14 @@ def conclude(rollout: Rollout, *, diverged: bool) -> Conclusion:
     contract = Contract(Level(rerun.level))
     for each in (rerun.parent_id, rollout.pk):
         prepare(each, contract)
+    bad = _bad(rerun.regression, rollout)
     same = same_as(rerun.parent, rollout, contract, diverged=diverged)
-    if plan_of(rerun).self_test and same is False and not diverged:
-        same = unmoved(rerun.parent, rollout, contract)
-    return Conclusion(same, _bad(rerun.regression, rollout))
+    if same is False and not diverged:
+        if plan_of(rerun).self_test:
+            same = unmoved(rerun.parent, rollout, contract)
+        elif parted_by_retry(rerun.parent, rollout, contract):
+            return Conclusion(None, bad, RETRIED)
+    return Conclusion(same, bad)
 
 
 def _bad(case: RegressionCase | None, rollout: Rollout) -> bool | None:

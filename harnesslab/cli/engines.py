@@ -46,7 +46,7 @@ def engine_add(name: str, kind: str, address: str, model: str, options: str, api
     ready_tables()
     try:
         given = json.loads(options)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidValue(f"not JSON: {error}", where="options") from None
     if not isinstance(given, dict):
         raise InvalidValue("not an object", where="options")

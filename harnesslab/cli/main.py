@@ -47,7 +47,7 @@ def main() -> None:
     from harnesslab.cli import register
 
     register(cli)
-    cli()
+    cli(prog_name="harnesslab")
 
 
 if __name__ == "__main__":

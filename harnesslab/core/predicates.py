@@ -12,6 +12,8 @@ from harnesslab.core.errors import InvalidValue
 from harnesslab.core.events import AnyEvent, ModelCall, ToolCall
 from harnesslab.core.trace import Trace
 
+MOST_STEPS = 1_000_000
+
 
 class What(StrEnum):
     """What is looked at."""
@@ -58,8 +60,11 @@ class Predicate(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
             raise InvalidValue("which tool?", where="predicate", hint="name the tool that must not be called")
         if self.what in (What.ARGUMENT, What.ANSWER) and not self.holds:
             raise InvalidValue("which text?", where="predicate", hint="say what it must hold")
-        if self.steps < 1:
-            raise InvalidValue(f"{self.steps} steps", where="predicate", hint="at least one")
+        for text in (self.tool, self.argument, self.holds):
+            if "\x00" in text or any("\ud800" <= each <= "\udfff" for each in text):
+                raise InvalidValue("no text with NUL or a lone surrogate can be looked for", where="predicate")
+        if not 1 <= self.steps < MOST_STEPS:
+            raise InvalidValue(f"{self.steps} steps", where="predicate", hint=f"from 1, below {MOST_STEPS:,}")
         return self
 
     @property

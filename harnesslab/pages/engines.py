@@ -110,10 +110,10 @@ def _options(form: Mapping[str, str]) -> dict[str, JSON]:
     text = form.get("options", "").strip()
     try:
         given = json.loads(text) if text else {}
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidValue(f"not JSON: {error}", where="options") from None
     if not isinstance(given, dict):
-        raise InvalidValue("not an object", where="options", hint='such as {"timeout": 60}')
+        raise InvalidValue("not an object", where="options", hint='such as {"seed_honoured": true}')
     variable = form.get("api_key_env", "").strip()
     return {**given, "api_key_env": variable} if variable else given
 

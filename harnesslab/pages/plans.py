@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import TypeVar
 
+from harnesslab.core.canonical import digest
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.natural import natural
-from harnesslab.core.recipe import SAME
+from harnesslab.core.recipe import DRAWN, SAME
 from harnesslab.core.rerun import Mode, OnMiss, Plan, Switch
 
 _E = TypeVar("_E", bound=StrEnum)
@@ -42,6 +44,32 @@ def plan_of(form: Mapping[str, str]) -> Plan:
         seed=_seed(form),
         revision=_text(form, "revision"),
     )
+
+
+def form_of(plan: Plan) -> dict[str, str]:
+    """Return the form's fields that state a plan: the inverse of `plan_of`."""
+    by_number = plan.seed not in (SAME, DRAWN)
+    stated = {
+        "mode": plan.mode.value,
+        "attempts": plan.attempts,
+        "step": None if plan.from_step is None else plan.from_step + 1,
+        "engine": plan.engine,
+        "seed": NUMBER if by_number else plan.seed,
+        "seed_number": plan.seed if by_number else "",
+        "temperature": plan.temperature,
+        "max_tokens": plan.max_tokens,
+        "revision": plan.revision,
+        "self_test": "1" if plan.self_test else "",
+        "on_miss": plan.on_miss.value,
+        **{f"{SWITCH}{name}": switch.value for name, switch in plan.switches.items()},
+    }
+    return {name: str(value) for name, value in stated.items() if value not in (None, "")}
+
+
+def key_of(form: Mapping[str, str]) -> str:
+    """Return the key of what was sent: the same for a second click, another for a page changed after going back."""
+    fields = {name: value for name, value in sorted(form.items()) if name not in ("key", "csrfmiddlewaretoken")}
+    return f"{form.get('key', '')[:24] or secrets.token_urlsafe(16)} {digest(fields)[-12:]}"
 
 
 def _text(form: Mapping[str, str], name: str) -> str:

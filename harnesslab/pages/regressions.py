@@ -15,6 +15,7 @@ from harnesslab.core.predicates import Predicate, What
 from harnesslab.core.recipe import SAME
 from harnesslab.http_errors import status_of
 from harnesslab.pages.access import asks_for_part, needs, user_of
+from harnesslab.pages.plans import key_of
 from harnesslab.pages.render import render
 from harnesslab.queries import regressions as queries
 from harnesslab.queries.engines import engines
@@ -69,7 +70,7 @@ def regression_measure(request: HttpRequest, regression_id: int) -> HttpResponse
             attempts=_whole(form.get("attempts", ""), "attempts"),
             seed=form.get("seed") or SAME,
             user=user_of(request),
-            key=form.get("key", "")[:80],
+            key=key_of(form),
             engine=form.get("engine", "").strip(),
         )
     except HarnessLabError as error:

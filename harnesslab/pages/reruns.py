@@ -14,13 +14,13 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from harnesslab.actions import reruns as actions
-from harnesslab.core.errors import HarnessLabError, InvalidValue
+from harnesslab.core.errors import HarnessLabError, InvalidValue, NotFound
 from harnesslab.core.natural import natural
 from harnesslab.core.plan_words import DOES, PROVES, plan_words
 from harnesslab.core.rerun import Plan, Switch
 from harnesslab.http_errors import status_of
 from harnesslab.pages.access import asks_for_part, needs, user_of
-from harnesslab.pages.plans import SWITCH, plan_of
+from harnesslab.pages.plans import SWITCH, form_of, key_of, plan_of
 from harnesslab.pages.render import render
 from harnesslab.queries.consistency import check_consistency
 from harnesslab.queries.engines import engines
@@ -51,7 +51,12 @@ def rerun_form(request: HttpRequest, rollout_id: int | None = None) -> HttpRespo
 
 def rerun(request: HttpRequest, rerun_id: int) -> HttpResponse:
     """One rerun; asked again every second until it has ended (286 tells htmx to stop)."""
-    view = rerun_view(rerun_id)
+    try:
+        view = rerun_view(rerun_id)
+    except NotFound as error:
+        if not asks_for_part(request):
+            raise
+        return render(request, "reruns/_gone.html", {"error": error}, status=286)
     plan = plan_from(view.plan)
     running = next((row for row in view.attempts if row.rollout and row.rollout.outcome == "running"), None)
     context = {
@@ -91,8 +96,8 @@ def consistency(request: HttpRequest, rollout_id: int) -> HttpResponse:
 def _ask(request: HttpRequest, ids: Sequence[int]) -> HttpResponse:
     """Ask for one rerun of each rollout; the form's key makes a second click find the same ones."""
     form = request.POST.dict()
-    key = str(form.get("key") or secrets.token_urlsafe(16))[:50]
     values = {name: str(value) for name, value in form.items()}
+    key = key_of(values)
     made: list[int] = []
     refused: list[tuple[int, HarnessLabError]] = []
     for rollout_id in ids:
@@ -165,9 +170,7 @@ def _boundaries(previews: Sequence[Preview], form: dict[str, str]) -> list[dict[
 
 def _again(view: RerunView) -> str:
     """Return the form's query for the same plan once more."""
-    step = view.plan.get("from_step")
-    values = {"mode": view.mode, "attempts": len(view.attempts), "step": int(str(step)) + 1 if step else None}
-    return "&".join(f"{name}={value}" for name, value in values.items() if value is not None)
+    return urlencode(form_of(plan_from(view.plan)))
 
 
 def _others(form: dict[str, str]) -> str:

@@ -8,7 +8,7 @@ from harnesslab.core.canonical import JSON, canonical_bytes
 from harnesslab.core.errors import NotFound
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.store.models import Engine
-from harnesslab.store.text import as_object, thawed
+from harnesslab.store.text import as_object, storable, thawed
 
 
 class EngineRow(ReadModel):
@@ -63,8 +63,11 @@ def get_engine(engine_id: int) -> Engine:
 
 
 def engine_named(name: str) -> Engine:
-    """Return an engine by name; raises `NotFound`."""
-    engine = Engine.objects.filter(name=name, retired=False).first()
+    """Return an engine in use by name; raises `NotFound`."""
+    named = Engine.objects.filter(name=storable(name))
+    engine = named.filter(retired=False).first()
+    if engine is None and named.exists():
+        raise NotFound(f"the engine {name!r} is retired", hint="choose another")
     if engine is None:
         raise NotFound(f"no engine is registered as {name!r}", hint="register it on the page Engines")
     return engine

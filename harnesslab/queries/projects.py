@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from datetime import datetime
 
-from django.db.models import Count, Max, Min
+from django.db.models import Count, Max, Min, Q
 
 from harnesslab.core.rollout import UNCOUNTED, Outcome
 from harnesslab.core.statistics import Rate, wilson
@@ -48,7 +48,8 @@ def home() -> Home:
     """Return the home page's content in a fixed number of queries; rates leave the rollouts of reruns out."""
     outcomes: dict[int, Counter[str]] = defaultdict(Counter)
     own: dict[int, Counter[str]] = defaultdict(Counter)
-    counted = Rollout.objects.values_list("project_id", "outcome").annotate(n=Count("pk"), again=Count("rerun"))
+    made_by_reruns = Count("pk", filter=~Q(mode=""))  # also where the rerun is gone
+    counted = Rollout.objects.values_list("project_id", "outcome").annotate(n=Count("pk"), again=made_by_reruns)
     for project, outcome, count, again in counted:
         outcomes[project][outcome] = count
         own[project][outcome] = count - again

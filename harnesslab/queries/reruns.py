@@ -9,21 +9,17 @@ import msgspec
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from harnesslab.core import comparators
 from harnesslab.core.canonical import JSON
-from harnesslab.core.comparators import first_difference
-from harnesslab.core.contract import LADDER, TITLES, Contract, Level
-from harnesslab.core.errors import Conflict, InvalidValue, NotComparable, NotFound
+from harnesslab.core.contract import TITLES, Contract, Level
+from harnesslab.core.errors import Conflict, InvalidValue, NotFound
 from harnesslab.core.predicates import Predicate
 from harnesslab.core.recipe import DRAWN, SAME, Recipe
-from harnesslab.core.record import altered
 from harnesslab.core.rerun import Mode, Plan
 from harnesslab.core.rollout import UNCOUNTED, Outcome
 from harnesslab.core.statistics import Rate, case_rate, wilson
 from harnesslab.queries.jobs import JobRow, jobs_of_groups
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.queries.rollouts import RolloutRow, row_of
-from harnesslab.queries.tapes import StoredTape
 from harnesslab.store.models import JobState, Rerun, Rollout
 from harnesslab.store.text import as_object, thawed
 
@@ -208,7 +204,8 @@ def _rate(said: Sequence[tuple[bool | None, AttemptRow]]) -> Rate | None:
     excluded: dict[str, int] = {}
     for value, row in said:
         if value is None and row.rollout is not None:
-            excluded[row.rollout.outcome] = excluded.get(row.rollout.outcome, 0) + 1
+            why = row.rollout.outcome if row.rollout.outcome in UNCOUNTED else "can't be said"
+            excluded[why] = excluded.get(why, 0) + 1
     k = sum(stated)
     low, high = wilson(k, len(stated))
     return Rate(k, len(stated), low, high, excluded)
@@ -249,35 +246,10 @@ def _status(job: JobRow | None, rollout: Rollout | None, facts: dict[str, JSON])
     if facts.get("diverged") or (rollout.outcome in UNCOUNTED and why):
         return str(why)
     same = facts.get("same")
-    return "not comparable" if same is None else "as the parent" if same else "parts from the parent"
-
-
-def same_as(parent: Rollout, rollout: Rollout, contract: Contract, *, diverged: bool) -> bool | None:
-    """Say whether an attempt went as its parent; cut short from outside is no answer, but leaving the record is one."""
-    if diverged:
-        return False
-    if rollout.outcome in UNCOUNTED and rollout.outcome != parent.outcome:
-        return None
-    try:
-        paths = StoredTape(parent).path(contract), StoredTape(rollout).path(contract)
-    except NotComparable:
-        return None
-    return first_difference(*paths) is None
-
-
-def unmoved(parent: Rollout, rollout: Rollout, contract: Contract) -> bool:
-    """Say whether a self-test went on as its parent, the altered result apart: then the method is broken."""
-    served = comparators.path(altered(StoredTape(parent).trace()), contract)
-    return first_difference(served, StoredTape(rollout).path(contract)) is None
-
-
-def strictest(rollout: Rollout) -> Level:
-    """Return the strictest level below log-probabilities that a rollout supports."""
-    tape = StoredTape(rollout)
-    for level in LADDER[1:]:
-        try:
-            tape.path(Contract(level))
-        except NotComparable:
-            continue
-        return level
-    return Level.BEHAVIOUR
+    return (
+        str(facts.get("unsaid") or "not comparable")
+        if same is None
+        else "as the parent"
+        if same
+        else "parts from the parent"
+    )

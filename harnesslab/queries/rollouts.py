@@ -181,8 +181,8 @@ def _groups(filtered: QuerySet[Rollout], cases: Sequence[int]) -> list[CaseGroup
     """Return the groups of some cases: counted over all their trials, of which the first are shown."""
     light = filtered.filter(case_id__in=cases).order_by(*_TRIALS_FIRST)
     trials: dict[int, list[_Trial]] = defaultdict(list)
-    for pk, case, outcome, path, rerun in light.values_list("pk", "case_id", "outcome", "path", "rerun_id"):
-        trials[case].append(_Trial(pk, Outcome(outcome), bytes(path or b""), rerun is not None))
+    for pk, case, outcome, path, mode in light.values_list("pk", "case_id", "outcome", "path", "mode"):
+        trials[case].append(_Trial(pk, Outcome(outcome), bytes(path or b""), mode != ""))  # its rerun may be gone
     shown = [trial.pk for case in cases for trial in trials[case][:SHOWN]]
     rows = {row.pk: row for row in _listed(Rollout.objects.filter(pk__in=shown))}
     return [_group([rows[trial.pk] for trial in trials[case][:SHOWN]], trials[case]) for case in cases]

@@ -43,6 +43,8 @@ def test_the_same_key_gives_the_same_rerun(api: Client) -> None:
     assert Job.objects.count() == 4
     assert first.json()["population"] == "drawn seeds"
     assert api.post(place, {"mode": "live"}, JSON, headers={"Idempotency-Key": "one"}).status_code == 409
+    changed = api.post(place, {**PLAN, "attempts": 3}, JSON, headers={"Idempotency-Key": "one"})
+    assert (changed.status_code, Job.objects.count()) == (409, 4)
     elsewhere = f"/api/v1/rollouts/{live.rerunnable(trial=1).pk}/reruns"
     assert api.post(elsewhere, PLAN, JSON, headers={"Idempotency-Key": "one"}).status_code == 409
 
@@ -55,6 +57,7 @@ def test_the_same_key_gives_the_same_rerun(api: Client) -> None:
         ({"mode": "live", "attempts": 0}, 400, "0 attempts"),
         ({"mode": "live", "from_step": 9}, 409, "3 steps"),
         ({"mode": "live", "engine": "gone"}, 404, "no engine"),
+        ({"mode": "live", "engine": "\ud800\x00"}, 404, "no engine"),
         ({"mode": "live", "switches": {"model": "live"}}, 400, "hybrid"),
         ({"mode": "live", "seed": "9" * 5000}, 400, "no seed"),
         ({"mode": "live", "revision": "a\0b"}, 400, "no name"),

@@ -70,3 +70,17 @@ def test_a_predicate_that_says_too_little_or_too_much_is_refused(document: dict[
 def test_a_predicate_says_itself(predicate: Predicate, words: str) -> None:
     assert words in predicate.sentence
     assert Predicate.from_json(predicate.to_json()) == predicate
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        Predicate(What.FAILURE, argument="\x00"),
+        Predicate(What.ANSWER, holds="a\ud800"),
+        Predicate(What.FAILURE, steps=0),
+        Predicate(What.FAILURE, steps=10**30),
+    ],
+)
+def test_what_no_database_keeps_is_refused(predicate: Predicate) -> None:
+    with pytest.raises(InvalidValue, match="predicate"):
+        predicate.checked()

@@ -37,6 +37,7 @@ def run(**fields: Any) -> ToolCall:
         (Plan(mode=Mode.RECORDED, attempts=2), "attempts"),
         (Plan(mode=Mode.LIVE, seed="x"), "seed"),
         (Plan(mode=Mode.LIVE, seed=str(2**63)), "seed"),
+        (Plan(mode=Mode.LIVE, seed="9" * 5000), "seed"),
         (Plan(mode=Mode.LIVE, temperature=-1), "temperature"),
         (Plan(mode=Mode.LIVE, temperature=float("nan")), "temperature"),
         (Plan(mode=Mode.LIVE, max_tokens=0), "max tokens"),

@@ -16,6 +16,7 @@ from harnesslab.core.canonical import Digest, bytes_digest, digest
 from harnesslab.core.errors import HarnessLabError, InvalidValue
 
 GIT_SECONDS = 120
+LONGEST_REVISION = 250
 _COMMIT = re.compile("[0-9a-f]{40}")
 
 
@@ -33,16 +34,16 @@ class Checkout:
 
 
 def resolve(repository: str, revision: str, cache: Path) -> str:
-    """Return the commit that a revision names; raises `CheckoutFailed`."""
-    if not revision.isprintable() or not revision or revision.startswith("-"):
-        raise InvalidValue(f"not a revision: {revision!r}", where="revision")
+    """Return the commit that a revision names; raises `InvalidValue` for none, `CheckoutFailed` where git fails."""
+    if not revision or revision.startswith("-") or len(revision) > LONGEST_REVISION or not revision.isprintable():
+        raise InvalidValue(f"not a revision: {revision[:80]!r}", where="revision")
     place = _local(repository, cache, revision)
     found = _git(
         place, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}", allowed=(0, 1)
     )
     commit = found.decode().strip()
     if not _COMMIT.fullmatch(commit):
-        raise CheckoutFailed(f"no revision {revision!r}", where=repository, hint="name a commit, tag or branch")
+        raise InvalidValue(f"no revision {revision!r}", where="revision", hint="name a commit, tag or branch")
     return commit
 
 

@@ -22,7 +22,7 @@ def verify(episode: Episode) -> Outcome | None:
     began, at = episode.at(), episode.at()
     tests: list[TestResult] = []
     timed_out = False
-    for name, command in verifier.tests.items():
+    for name, command in sorted(verifier.tests.items()):  # a stored recipe keeps no other order
         left = budgets.verify - (episode.at() - began)
         if left <= 0:
             timed_out = True

@@ -10,6 +10,7 @@ from django.conf import settings
 from harnesslab.actions import engines, slots
 from harnesslab.actions.guarded import GuardedEngine
 from harnesslab.core.canonical import JSON
+from harnesslab.core.errors import HarnessLabError, TryLater
 from harnesslab.core.ports import EngineDown, Health
 from harnesslab.queries.engines import get_engine
 from workers.engines.catalogue import engine as make_engine
@@ -19,7 +20,18 @@ from workers.tasks.attempts import Attempt
 
 def run_probe(attempt: Attempt) -> dict[str, Any]:
     """Check an engine's health, keep its facts, and probe seeds, repeats, token ids and streaming."""
-    row = get_engine(int(attempt.payload["engine"]))
+    engine_id = int(attempt.payload["engine"])
+    try:
+        return _asked(attempt, engine_id)
+    except TryLater:
+        raise  # it was busy, or the worker was stopped: nothing was learnt of it
+    except HarnessLabError as error:
+        engines.note_health(engine_id, Health(up=False, sentence=error.sentence))
+        raise
+
+
+def _asked(attempt: Attempt, engine_id: int) -> dict[str, Any]:
+    row = get_engine(engine_id)
     client = make_engine(row.kind, row.address, row.model, row.options, settings.CONFIG.home)
     guarded = GuardedEngine(client, slots.slots(), row.pk, row.ceiling, row.model, attempt.stopped)
     try:

@@ -64,12 +64,12 @@ def test_the_verdict_of_work_that_fails_is_no_error(tmp_path: Path) -> None:
         rollout = rig.go(served)
     verdict = rollout.of(Verification)[0]
     assert rollout.done.result.outcome is Outcome.FAILED_VERIFICATION
-    assert [(test.name, test.passed) for test in verdict.tests] == [("there", False), ("says", False)]
-    assert verdict.tests[1].detail == "no\n"
+    assert [(test.name, test.passed) for test in verdict.tests] == [("says", False), ("there", False)]
+    assert verdict.tests[0].detail == "no\n"
 
 
 def test_a_verifier_that_takes_too_long_gives_no_verdict(tmp_path: Path) -> None:
-    rig = Rig(tmp_path, case=case(tests={"slow": "sleep 9", "after": "true"}, verify=0.5))
+    rig = Rig(tmp_path, case=case(tests={"slow": "sleep 9", "then": "true"}, verify=0.5))
     with model("submit") as served:
         rollout = rig.go(served)
     assert rollout.done.result.outcome is Outcome.VERIFY_TIMEOUT

@@ -10,7 +10,7 @@ import pytest
 from harnesslab.core import comparators
 from harnesslab.core.cases import SimulatedUser
 from harnesslab.core.contract import RAW
-from harnesslab.core.events import ClockRead, HarnessAction, ModelCall, ToolCall, UserTurn
+from harnesslab.core.events import ClockRead, HarnessAction, ModelCall, ToolCall, UserTurn, Verification
 from harnesslab.core.recipe import SideEffects
 from harnesslab.core.record import altered
 from harnesslab.core.rerun import Mode, OnMiss, Plan, Switch
@@ -50,6 +50,32 @@ def test_a_recorded_rerun_asks_nothing_runs_nothing_and_goes_the_same_way(tmp_pa
     assert [call.text for call in calls] == ["cat a", "echo $RANDOM", "submit"]
     assert [call.result for call in tools] == [call.result for call in parent.of(ToolCall)]
     assert {call.extra["served"] for call in (*calls, *tools)} == {"from the record"}
+
+
+def test_a_recorded_rerun_ends_as_its_parent_also_where_commands_changed_files(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, case=case(tests={"it is there": "test -s made"}))
+    parent = recording(rig, "echo one > made", "submit")
+    with model("unused") as served:
+        rollout = rig.go(served, RECORDED, parent.trace)
+    assert parent.done.result.outcome is rollout.done.result.outcome is Outcome.SOLVED
+    assert (rollout.done.result.diff, rollout.done.result.state, rollout.done.result.reward) == (
+        parent.done.result.diff,
+        parent.done.result.state,
+        1.0,
+    )
+    assert path(rollout.trace) == path(parent.trace)
+    assert [event.extra for event in rollout.of(Verification)] == [{"served": "from the record"}]
+
+
+def test_where_served_commands_are_not_all_of_them_nothing_is_judged(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, case=case(tests={"it is there": "test -s made"}))
+    parent = recording(rig, "echo one > made", "echo two", "submit")
+    plan = Plan(mode=Mode.HYBRID, switches={"model": Switch.LIVE})
+    with model("echo one > made", "submit") as served:
+        rollout = rig.go(served, plan, parent.trace)
+    assert rollout.done.result.outcome is Outcome.UNKNOWN
+    assert "nothing to judge" in rollout.done.result.why
+    assert rollout.of(Verification) == []
 
 
 def test_a_recorded_rerun_needs_no_engine_at_all(tmp_path: Path) -> None:
@@ -255,3 +281,9 @@ def test_attempts_see_no_file_port_or_cache_of_each_other(tmp_path: Path) -> Non
     seen = [rollout.of(ToolCall)[0].result for rollout in (first, second)]
     assert seen[0] == seen[1]
     assert "left" not in seen[1]
+
+
+def test_tests_run_in_the_order_that_a_stored_recipe_keeps(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, case=case(tests={"zebra": "true", "ant": "false"}))
+    found = recording(rig, "true", "submit").of(Verification)
+    assert [test.name for test in found[0].tests] == ["ant", "zebra"]

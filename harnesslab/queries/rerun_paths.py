@@ -1,0 +1,56 @@
+"""How an attempt went beside its parent, from their paths: what a rerun's finding rests on."""
+
+from __future__ import annotations
+
+from harnesslab.core import comparators
+from harnesslab.core.comparators import first_difference
+from harnesslab.core.contract import LADDER, Contract, Level
+from harnesslab.core.errors import NotComparable
+from harnesslab.core.record import altered
+from harnesslab.core.retries import tried_again
+from harnesslab.core.rollout import UNCOUNTED
+from harnesslab.queries.tapes import StoredTape
+from harnesslab.store.models import Rollout
+from harnesslab.store.text import as_object, thawed
+
+
+def same_as(parent: Rollout, rollout: Rollout, contract: Contract, *, diverged: bool) -> bool | None:
+    """Say whether an attempt went as its parent; cut short from outside is no answer, but leaving the record is one."""
+    if diverged or "went_live_after" in as_object(thawed(rollout.facts)):
+        return False
+    if rollout.outcome in UNCOUNTED and rollout.outcome != parent.outcome:
+        return None
+    try:
+        paths = StoredTape(parent).path(contract), StoredTape(rollout).path(contract)
+    except NotComparable:
+        return None
+    return first_difference(*paths) is None
+
+
+def unmoved(parent: Rollout, rollout: Rollout, contract: Contract) -> bool:
+    """Say whether a self-test went on as its parent, the altered result apart: then the method is broken."""
+    served = comparators.path(altered(StoredTape(parent).trace()), contract)
+    return first_difference(served, StoredTape(rollout).path(contract)) is None
+
+
+def parted_by_retry(parent: Rollout, rollout: Rollout, contract: Contract) -> bool:
+    """Say whether two that part do so where infrastructure failed a request of one, which was tried again."""
+    tapes = StoredTape(parent), StoredTape(rollout)
+    paths = [tape.path(contract) for tape in tapes]
+    place = first_difference(paths[0], paths[1])
+    return place is not None and any(
+        place < len(path) and tried_again(tape.trace().events, path.indices[place])
+        for tape, path in zip(tapes, paths, strict=True)
+    )
+
+
+def strictest(rollout: Rollout) -> Level:
+    """Return the strictest level below log-probabilities that a rollout supports."""
+    tape = StoredTape(rollout)
+    for level in LADDER[1:]:
+        try:
+            tape.path(Contract(level))
+        except NotComparable:
+            continue
+        return level
+    return Level.BEHAVIOUR
