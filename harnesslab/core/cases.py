@@ -80,3 +80,8 @@ class CaseDefinition(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unk
             return msgspec.convert(body, type=cls)
         except msgspec.ValidationError as error:
             raise InvalidValue(str(error), where="case") from None
+
+
+def content(text: str) -> bytes:
+    """Return the bytes of a case's file; half characters are written as they are."""
+    return text.encode("utf-8", "surrogatepass")

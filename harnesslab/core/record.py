@@ -223,14 +223,17 @@ def _text(arguments: JSON) -> str:
 
 
 def flows_on(trace: Trace) -> int | None:
-    """Return the position of the first tool call whose result a later model call was given, or None.
+    """Return the position of the tool call with the longest result that a later model call was given, or None.
 
-    Altering that result in a copy must make a recorded rerun diverge: the self-test of the method.
+    Altering that result in a copy must make a recorded rerun diverge: the self-test of the method. A short one, such
+    as a single digit, may stand in a later request by chance.
     """
-    for index, event in enumerate(trace.events):
-        if isinstance(event, ToolCall) and isinstance(event.result, str) and _given_later(trace, index, event):
-            return index
-    return None
+    found = [
+        (len(event.result), -index)
+        for index, event in enumerate(trace.events)
+        if isinstance(event, ToolCall) and isinstance(event.result, str) and _given_later(trace, index, event)
+    ]
+    return -max(found)[1] if found else None
 
 
 def _given_later(trace: Trace, index: int, call: ToolCall) -> bool:

@@ -125,7 +125,7 @@ def reruns_of(rollout_id: int) -> list[RerunView]:
     return rerun_views(_with_parents().filter(parent_id=rollout_id).order_by("-id")[:50])
 
 
-def recent_reruns(ids: Sequence[int] = (), limit: int = 100) -> list[RerunView]:
+def recent_reruns(ids: Sequence[int] = (), limit: int = 50) -> list[RerunView]:
     """Return reruns, newest first; with `ids`, those alone."""
     rows = _with_parents().order_by("-id")
     return rerun_views((rows.filter(pk__in=ids) if ids else rows)[:limit])

@@ -130,10 +130,9 @@ class AgentBoundary:
             episode.add(call)
         if talk.repeats(asked):
             talk.attempt += 1
+            episode.another_call()
         else:
-            if episode.step + 1 >= episode.recipe.case.budgets.steps:
-                raise Ended(Outcome.STEP_CAP, f"the step budget of {episode.recipe.case.budgets.steps} is used up")
-            episode.step += 1
+            episode.open_step()
             talk.step, talk.attempt, talk.seed = episode.step, 0, None
         talk.messages, talk.asked, talk.failed = asked.messages, asked, False
         question.step, question.attempt = talk.step, talk.attempt

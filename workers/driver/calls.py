@@ -33,11 +33,18 @@ class Request:
 
 
 def settings_of(episode: Episode, asked: Mapping[str, JSON], seed: int) -> dict[str, JSON]:
-    """Return the settings to send: the recipe's, the harness's, the plan's overrides, and this call's seed."""
+    """Return the settings to send: the recipe's, the harness's, the plan's overrides, and this call's seed.
+
+    What the harness states can't exceed the case's output budget.
+    """
     recipe = episode.recipe
+    budget = recipe.case.budgets.output
+    settings: dict[str, JSON] = {"max_tokens": budget, **recipe.settings, **asked}
+    limit = settings["max_tokens"]
+    if not isinstance(limit, int) or isinstance(limit, bool) or not 0 < limit <= budget:
+        settings["max_tokens"] = budget
     overrides = episode.plan.overrides if episode.plan is not None else {}
-    defaults: dict[str, JSON] = {"max_tokens": recipe.case.budgets.output, **recipe.settings}
-    return {**defaults, **asked, **overrides, "seed": seed}
+    return {**settings, **overrides, "seed": seed}
 
 
 def next_seed(episode: Episode, agent: str) -> int:

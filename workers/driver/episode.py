@@ -29,6 +29,10 @@ STORE_EVERY_S = 0.25
 """Seconds between two writes of a recorded rerun: what is served can be served again."""
 
 
+CALLS_A_STEP = 64
+"""Calls of the model that one step may hold, so that no harness draws answers without end within its step budget."""
+
+
 class Writer(Protocol):
     """What stores the events of a running rollout."""
 
@@ -94,8 +98,10 @@ class Episode:
     attempt: int = 0
     calls: dict[str, int] = field(default_factory=dict)
     """How often each agent's model, the simulated user and the clock were asked: the place in their streams."""
-    unbuilt: bool = False
-    """Whether the result of a command was served that did not run here, so that the work folder lacks what it did."""
+    unbuilt: list[ToolCall] = field(default_factory=list)
+    """Commands whose results were served and that did not run here, so that the work folder lacks what they did."""
+    asked: int = 0
+    """Calls of the model within the step: rejected answers and other agents' calls open none of their own."""
     missed: Miss | None = None
     """The first miss of a rerun that went on live after it."""
     began: float = field(default_factory=time.monotonic)
@@ -141,6 +147,19 @@ class Episode:
     def rebuilding(self) -> bool:
         """Whether this step is before the fork, so that commands run to rebuild the environment."""
         return self.plan is not None and self.missed is None and self.plan.forked(max(self.step, 0))
+
+    def another_call(self) -> None:
+        """Count a call of the model that opens no step; raises `Ended` where a step has had too many."""
+        self.asked += 1
+        if self.asked >= CALLS_A_STEP:
+            raise Ended(Outcome.STEP_CAP, f"one step asked the model {CALLS_A_STEP} times")
+
+    def open_step(self) -> None:
+        """Begin the next step; raises `Ended` where the step budget is used up."""
+        if self.step + 1 >= self.recipe.case.budgets.steps:
+            raise Ended(Outcome.STEP_CAP, f"the step budget of {self.recipe.case.budgets.steps} is used up")
+        self.step += 1
+        self.asked = 0
 
     def bound(self) -> None:
         """Raise `Ended` where an untrusted program has made more events than a rollout may have."""

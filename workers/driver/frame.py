@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from harnesslab.core.canonical import JSON
+from harnesslab.core.cases import content
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.events import RolloutStarted, UserTurn
 from harnesslab.core.rerun import Mode
@@ -40,7 +41,7 @@ class Result:
 def prepared(episode: Episode, manifest: str) -> Mapping[str, bytes]:
     """Put the case's files into the sandbox, run its setup, and record the beginning."""
     case, sandbox = episode.recipe.case, episode.sandbox
-    sandbox.write({name: text.encode("utf-8", "surrogateescape") for name, text in case.files.items()})
+    sandbox.write({name: content(text) for name, text in case.files.items()})
     for command in case.setup:
         done = sandbox.run(command, timeout=case.budgets.command, stopped=episode.stopped)
         episode.remaining()

@@ -52,13 +52,13 @@ def _next_step(episode: Episode, agent: str) -> None:
     if episode.rejected:
         episode.rejected = False
         episode.attempt += 1
+        episode.another_call()
         return
     episode.attempt = 0
     if agent and episode.step >= 0:
+        episode.another_call()
         return
-    if episode.step + 1 >= episode.recipe.case.budgets.steps:
-        raise Ended(Outcome.STEP_CAP, f"the step budget of {episode.recipe.case.budgets.steps} is used up")
-    episode.step += 1
+    episode.open_step()
 
 
 def _served(episode: Episode, request: Request, key: bytes) -> dict[str, JSON]:

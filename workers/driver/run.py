@@ -13,7 +13,7 @@ from harnesslab.core.manifest import Condition, Manifest
 from harnesslab.core.ports import Child, Engine, EngineDown, Place, Sandbox, Sandboxes
 from harnesslab.core.recipe import HarnessKind, Recipe
 from harnesslab.core.record import Record
-from harnesslab.core.rerun import Mode, Plan, Switch
+from harnesslab.core.rerun import Mode, OnMiss, Plan, Switch
 from harnesslab.core.trace import Trace
 from workers.driver.checkout import Checkout, checkout
 from workers.driver.command import HARNESS_FOLDER, Agent, reachable, run_command
@@ -109,11 +109,11 @@ def _code(parts: Parts) -> Checkout | None:
 
 
 def _asks_engine(parts: Parts) -> bool:
-    plan = parts.plan
-    return plan is None or (
-        plan.mode is not Mode.RECORDED
-        and (plan.switch("model") is not Switch.RECORDED or plan.on_miss.value == Switch.LIVE.value)
-    )
+    plan, user = parts.plan, parts.recipe.case.user
+    if plan is None or (plan.mode is not Mode.RECORDED and plan.on_miss is OnMiss.LIVE):
+        return True
+    played = user is not None and bool(user.persona) and plan.switch("user") is Switch.LIVE
+    return played or plan.switch("model") is Switch.LIVE
 
 
 def _episode(parts: Parts, writer: Writer, sandbox: Sandbox, stopped: Callable[[], bool]) -> Episode:

@@ -8,7 +8,7 @@ import msgspec
 
 from harnesslab.core import scrub
 from harnesslab.core.canonical import JSON, bytes_digest
-from harnesslab.core.events import ModelCall, ToolCall
+from harnesslab.core.events import HarnessAction, ModelCall, ToolCall
 from harnesslab.core.ports import Execution
 from harnesslab.core.recipe import RUN, SideEffects, side_effects
 from harnesslab.core.record import Miss
@@ -51,7 +51,8 @@ def _served(episode: Episode, call: ToolCall) -> ToolCall:
     found = episode.record.tool(call.name, call.arguments, call.raw) if episode.record is not None else None
     if found is not None:
         episode.counts.served += 1
-        episode.unbuilt = episode.unbuilt or LIMIT in found.extra
+        if LIMIT in found.extra:
+            episode.unbuilt.append(found)
         return _as_recorded(call, found, {"served": "from the record"})
     record, plan = episode.record, episode.plan
     if record is None or plan is None:
@@ -87,6 +88,20 @@ def _rebuilt(episode: Episode, call: ToolCall) -> ToolCall:
     return _as_recorded(call, found, labelled("from the record, and run again", facts), done)
 
 
+def _catch_up(episode: Episode) -> None:
+    """Run the commands whose results were served, before one runs live on what they would have left behind."""
+    waiting, episode.unbuilt = episode.unbuilt, []
+    for served in waiting:
+        done = _run(episode, served)
+        if _comparable(done) != _comparable(served):
+            episode.hold(done)
+            why = f"{served.name} of step {served.step + 1}, run to catch up, gave something else than recorded"
+            raise episode.left(Miss(f"tool:{served.name}", why, None, str(served.result), str(done.result)))
+    if waiting:
+        detail: JSON = {"commands": len(waiting)}
+        episode.add(HarnessAction(name="rebuilt the environment", detail=detail, step=max(episode.step, 0)))
+
+
 def _comparable(call: ToolCall) -> JSON:
     text = call.result if isinstance(call.result, str) else ""
     return [scrub.scrub(text, scrub.RULES), call.exit_code, call.timed_out]
@@ -116,16 +131,25 @@ def _runnable(episode: Episode, name: str) -> bool:
 
 
 def _executed(episode: Episode, call: ToolCall) -> ToolCall:
-    command = call.arguments.get("command") if isinstance(call.arguments, Mapping) else None
     if not _runnable(episode, call.name):
         return _error(call, f"there is no tool {call.name}; workers run {RUN}")
-    if not isinstance(command, str):
+    if not isinstance(_command(call), str):
         return _error(call, f"{RUN} needs a command that is text")
+    _catch_up(episode)
+    return _run(episode, call)
+
+
+def _run(episode: Episode, call: ToolCall) -> ToolCall:
+    """Run a command; what is known so far is stored before, since it may take long."""
     episode.settle()
     limit = min(episode.recipe.case.budgets.command, episode.remaining())
-    done = episode.sandbox.run(command, timeout=limit, stopped=episode.stopped)
+    done = episode.sandbox.run(str(_command(call)), timeout=limit, stopped=episode.stopped)
     episode.counts.commands += 1
     return with_execution(call, done, limit)
+
+
+def _command(call: ToolCall) -> JSON:
+    return call.arguments.get("command") if isinstance(call.arguments, Mapping) else None
 
 
 def with_execution(call: ToolCall, done: Execution, limit: float) -> ToolCall:

@@ -18,7 +18,9 @@ def verify(episode: Episode) -> Outcome | None:
     if not verifier.tests:
         return None
     if verifier.files:
-        episode.sandbox.write({f"{FOLDER}/{name}": text.encode() for name, text in verifier.files.items()})
+        episode.sandbox.write(
+            {f"{FOLDER}/{name}": text.encode("utf-8", "surrogateescape") for name, text in verifier.files.items()}
+        )
     began, at = episode.at(), episode.at()
     tests: list[TestResult] = []
     timed_out = False

@@ -25,6 +25,7 @@ from harnesslab.core.sent import body
 from harnesslab.core.trace import messages_at
 from tests.workers.driver.rig import HEAD, Rig, case, model
 from tests.workers.engines.loopback import response
+from workers.driver.episode import CALLS_A_STEP
 
 
 def test_a_solved_case_is_recorded_from_start_to_verdict(tmp_path: Path) -> None:
@@ -268,3 +269,21 @@ def test_events_are_stored_as_they_happen(tmp_path: Path) -> None:
     # what the last answer to the harness followed on is stored; the call itself waits for the harness's next word
     assert rollout.flushed == len(rollout.trace.events) - 2
     assert rollout.done.result.outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize("ask", ['episode.model(m)\n    episode.reject("no")', 'episode.model(m, agent="other")'])
+def test_no_harness_draws_answers_without_end_within_its_step_budget(tmp_path: Path, ask: str) -> None:
+    start = 'm = [{"role": "user", "content": "q"}]\nepisode.model(m)\n'
+    code = f"{HEAD}{start}try:\n  while True:\n    {ask}\nexcept Stopped:\n  pass\n"
+    with model("x") as served:
+        rollout = Rig(tmp_path, code).go(served)
+    assert rollout.done.result.outcome is Outcome.STEP_CAP
+    assert len(served.bodies) <= CALLS_A_STEP + 1
+
+
+@pytest.mark.parametrize(("asked", "sent"), [("7", 7), ("9000", 256), ('"many"', 256), ("-1", 256)])
+def test_what_the_harness_asks_for_stays_within_the_output_budget(tmp_path: Path, asked: str, sent: int) -> None:
+    code = f'{HEAD}episode.model([{{"role": "user", "content": "q"}}], max_tokens={asked})\nepisode.end()\n'
+    with model("x") as served:
+        Rig(tmp_path, code).go(served)
+    assert served.bodies[0]["max_tokens"] == sent

@@ -74,7 +74,7 @@ def test_where_served_commands_are_not_all_of_them_nothing_is_judged(tmp_path: P
     with model("echo one > made", "submit") as served:
         rollout = rig.go(served, plan, parent.trace)
     assert rollout.done.result.outcome is Outcome.UNKNOWN
-    assert "nothing to judge" in rollout.done.result.why
+    assert "no verdict" in rollout.done.result.why
     assert rollout.of(Verification) == []
 
 
@@ -287,3 +287,24 @@ def test_tests_run_in_the_order_that_a_stored_recipe_keeps(tmp_path: Path) -> No
     rig = Rig(tmp_path, case=case(tests={"zebra": "true", "ant": "false"}))
     found = recording(rig, "true", "submit").of(Verification)
     assert [test.name for test in found[0].tests] == ["ant", "zebra"]
+
+
+def test_commands_that_were_served_run_before_one_goes_live_on_what_they_left(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, case=case(tests={"joined": '[ "$(cat b)" = one ]'}))
+    parent = recording(rig, "echo one > a", "true", "submit")
+    plan = Plan(mode=Mode.HYBRID, switches={"model": Switch.LIVE}, on_miss=OnMiss.LIVE)
+    with model("echo one > a", "cp a b", "submit") as served:
+        rollout = rig.go(served, plan, parent.trace)
+    assert [call.extra.get("served") for call in rollout.of(ToolCall)] == ["from the record", "live after a miss"]
+    assert any(action.name == "rebuilt the environment" for action in rollout.of(HarnessAction))
+    assert rollout.done.result.outcome is Outcome.SOLVED
+
+
+def test_catching_up_stops_where_the_environment_drifted(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, pins=())
+    parent = recording(rig, "head -c 16 /dev/urandom | od -An -tx1", "true", "submit")
+    plan = Plan(mode=Mode.HYBRID, switches={"model": Switch.LIVE}, on_miss=OnMiss.LIVE)
+    with model("head -c 16 /dev/urandom | od -An -tx1", "echo new", "submit") as served:
+        rollout = rig.go(served, plan, parent.trace)
+    assert rollout.done.result.diverged
+    assert "run to catch up" in rollout.done.result.why
