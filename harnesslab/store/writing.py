@@ -18,7 +18,9 @@ def insert(model: type[models.Model], columns: Sequence[str], rows: Iterable[Row
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             types = _column_types(model, columns)
-            with cursor.copy(f"COPY {table} ({names}) FROM STDIN (FORMAT BINARY)") as copy:
+            statement = f"COPY {table} ({names}) FROM STDIN (FORMAT BINARY)"
+            # Django wraps the errors of its own cursor calls only, and callers know Django's
+            with connection.wrap_database_errors, cursor.copy(statement) as copy:
                 copy.set_types(types)
                 for row in made:
                     copy.write_row(row)
