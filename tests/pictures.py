@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -19,11 +21,13 @@ MAX_BYTES = 200_000
 def take(browser: Browser, lab: Lab, folder: Path) -> None:
     """Take every picture."""
     compare = "/compare/?a={}&b={}&level=token-ids"
+    rerun = f"/reruns/{_rerun(browser, lab)}/"
     for name, address, height in (
         ("compare-light", compare, 900),
         ("compare-dark", compare, 900),
         ("rollouts-light", "/rollouts/?project=demonstration&by=case", 600),
         ("rollout-light", "/rollouts/{}/?step=2", 800),
+        ("rerun-light", rerun, 560),
     ):
         context = browser.new_context(
             base_url=lab.address,
@@ -40,6 +44,23 @@ def take(browser: Browser, lab: Lab, folder: Path) -> None:
         context.close()
         size = (folder / f"{name}.png").stat().st_size
         assert size <= MAX_BYTES, f"{name}.png has {size:,} bytes"
+
+
+def _rerun(browser: Browser, lab: Lab) -> int:
+    """Rerun a live rollout of the demonstration with drawn seeds, once it has ended, and return the rerun's id."""
+    page = browser.new_page(base_url=lab.address)
+    _log_in(page, lab)
+    rows = page.locator("tr[data-id]")
+    deadline = time.monotonic() + 300
+    while not rows.count() or "running" in rows.first.inner_text():
+        assert time.monotonic() < deadline, "the demonstration's live rollouts did not end"
+        page.goto("/rollouts/?case=count-lines&q=reference")
+        time.sleep(2)
+    rollout = rows.first.get_attribute("data-id") or ""
+    page.close()
+    arguments = ("rerun", rollout, "--mode", "live", "--attempts", "4", "--seed", "drawn", "--wait", "--json")
+    said = lab.run(*arguments)
+    return int(json.loads(said[said.index("{") :])["id"])
 
 
 def _log_in(page: Page, lab: Lab) -> None:
