@@ -17,6 +17,7 @@ from harnesslab.actions.demonstration import load_demonstration, order_live
 from harnesslab.actions.engines import ensure_embedded
 from harnesslab.actions.first_admin import FirstAdmin, ensure_first_admin
 from harnesslab.actions.tables import migrate
+from harnesslab.core.errors import HarnessLabError
 
 
 @click.command("prepare")
@@ -37,9 +38,19 @@ def prepared(say: Callable[[str], None], *, demo: bool) -> FirstAdmin:
         say("the embedded engines are registered")
     if demo and (count := load_demonstration()):
         say(f"{count} rollouts of the demonstration were run and stored")
-        if waiting := order_live():
-            say(f"{waiting} more are queued: a small language model at work; see the page Queue")
+        _order_live(say)
     return ensure_first_admin(Path(settings.CONFIG.home))
+
+
+def _order_live(say: Callable[[str], None]) -> None:
+    """Queue the demonstration's live rollouts; a machine that can't run them still serves."""
+    try:
+        waiting = order_live()
+    except HarnessLabError as error:
+        say(f"no live rollouts are queued: {error.sentence}")
+        return
+    if waiting:
+        say(f"{waiting} more are queued: a small language model at work; see the page Queue")
 
 
 def login_line(admin: FirstAdmin) -> str:

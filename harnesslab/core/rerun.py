@@ -16,7 +16,7 @@ import msgspec
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.events import ModelCall, ToolCall, boundary
+from harnesslab.core.events import ModelCall, ToolCall, UserTurn, boundary
 from harnesslab.core.recipe import DRAWN, SAME, SideEffects, side_effects
 from harnesslab.core.trace import Trace
 
@@ -179,7 +179,9 @@ class Control:
 
 def controls(trace: Trace, tools: Mapping[str, SideEffects], *, kind: str) -> list[Control]:
     """List the boundaries of a recording and what can be switched; `kind` is the harness's: loop, command or none."""
-    counts = Counter(map(boundary, trace.events))
+    # the instruction is a turn of the user's too, but comes from the case: nobody answers it anew
+    instruction = sum(isinstance(event, UserTurn) and not event.simulated for event in trace.events)
+    counts = Counter(map(boundary, trace.events)) - Counter(user=instruction)
     counts.setdefault("model", 0)
     return [_control(name, count, tools, kind) for name, count in counts.items() if name != "harness"]
 

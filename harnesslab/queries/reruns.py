@@ -189,7 +189,8 @@ def finding(plan: Plan, level: Level, same: Rate | None, bad: Rate | None, popul
     interval = f"95 % CI {100 * rate.low:.0f}–{100 * rate.high:.0f} %"
     if bad is not None and rerun.regression is not None:
         what = Predicate.from_json(rerun.regression.predicate).sentence
-        return f"{rate.k}/{rate.n} ({interval}): {what}; {tail}."
+        # a predicate looks at decisions, at no level of comparison
+        return f"{rate.k}/{rate.n} ({interval}): {what}; {plan.mode.value}{forked}, {population}."
     if plan.mode is Mode.RECORDED:
         complete = "The record is complete: served from it alone, the harness went the same way"
         return f"{complete if rate.k else 'The harness left the record'}; {tail}."

@@ -151,6 +151,14 @@ def test_a_trace_without_calls_still_names_the_model() -> None:
     assert [item.boundary for item in controls(TraceBuilder().close("solved"), {}, kind="loop")] == ["model"]
 
 
+def test_the_instruction_is_no_boundary_and_the_simulated_user_is_one() -> None:
+    builder = TraceBuilder()
+    builder.add(UserTurn(content="the task", simulated=False))
+    assert "user" not in {item.boundary for item in controls(builder.trace(), {}, kind="loop")}
+    builder.add(UserTurn(content="yes", simulated=True))
+    assert {item.boundary: item.events for item in controls(builder.trace(), {}, kind="loop")}["user"] == 1
+
+
 def test_events_are_counted_by_boundary() -> None:
     calls = [event for event in every_boundary().events if isinstance(event, ModelCall)]
     found = {item.boundary: item.events for item in controls(every_boundary(), {}, kind="loop")}

@@ -24,7 +24,7 @@ from harnesslab.queries.previews import preview
 from harnesslab.queries.reruns import recipe_of, rerun_view
 from harnesslab.queries.rollouts import facts_of, get_rollout
 from harnesslab.queries.tapes import StoredTape
-from harnesslab.store.models import Job, LooseEvent, Rerun, Rollout
+from harnesslab.store.models import Engine, Job, LooseEvent, Rerun, Rollout
 from tests.recordings import recording
 from tests.workers.driver.rig import case, model
 from tests.workers.engines.loopback import response
@@ -61,15 +61,8 @@ def made(folder: Path, *answers: str, **fields: Any) -> Rollout:
     return get_rollout(result["rollout"])
 
 
-def serve_again(*answers: str) -> Any:
-    """Serve the registered engine under the address it had; a context manager."""
-    return model(*answers)
-
-
 def rerun(rollout: Rollout, plan: Plan, *answers: str) -> Rerun:
     """Ask for a rerun and run all its attempts against a served model."""
-    from harnesslab.store.models import Engine
-
     with model(*answers) as served:
         Engine.objects.update(address=served.address)
         asked = reruns.request(rollout.pk, plan, user=None)
@@ -235,8 +228,6 @@ def test_a_regression_case_fails_before_a_change_and_passes_after_it(tmp_path: P
     assert before.pk
     views = []
     for answers in (("rm -f a", "submit"), ("mv a b", "submit")):
-        from harnesslab.store.models import Engine
-
         with model(*answers) as served:
             Engine.objects.update(address=served.address)
             measured = reruns.measure_regression(found, revision="r1", attempts=1, seed="same", user=None)

@@ -9,6 +9,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from workers.driver.checkout import CheckoutFailed
+
 REFERENCE = Path(__file__).resolve().parent / "reference"
 BASELINE, PLAIN = "r1", "r2"
 """Tags: the reference harness, and the same with a changed prompt: no worked examples."""
@@ -59,4 +61,7 @@ def _commit(place: Path, code: str, message: str, tag: str) -> None:
 
 def _git(place: Path, *arguments: str) -> None:
     environ = {**os.environ, **_IDENTITY}
-    subprocess.run(["git", *arguments], cwd=place, env=environ, check=True, capture_output=True)  # noqa: S603, S607
+    try:
+        subprocess.run(["git", *arguments], cwd=place, env=environ, check=True, capture_output=True)  # noqa: S603, S607
+    except FileNotFoundError:
+        raise CheckoutFailed("git is not installed", hint="harnesses are read from git repositories") from None

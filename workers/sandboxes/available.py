@@ -15,8 +15,3 @@ def sandboxes(image: str = "") -> Mapping[str, Sandboxes]:
     `image` is what Docker's show, by digest.
     """
     return {"bubblewrap": Bubblewrap(), "docker": Docker(image)}
-
-
-def usable(image: str = "") -> Mapping[str, Sandboxes]:
-    """Return those that work on this machine, the preferred one first."""
-    return {name: found for name, found in sandboxes(image).items() if not found.unavailable()}

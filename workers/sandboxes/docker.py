@@ -210,6 +210,8 @@ class DockerSandbox:
         left = self._sweep()
         if not reading.ended.wait(_GRACE_SECONDS):
             return Attended(why=found.why or "The sandbox didn't end a command.", timed_out=found.timed_out)
+        if reading.broken and found.why is None:
+            return Attended(why=f"The Docker engine's connection broke in a command's output: {reading.broken}")
         found.answer = {"status": self._api.exec_inspect(made)["ExitCode"], "left": left and found.why is None}
         return found
 

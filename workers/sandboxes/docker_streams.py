@@ -20,15 +20,18 @@ class Reading:
 
     def __init__(self, chunks: Iterable[bytes], feed: Callable[[bytes], None]) -> None:
         self.ended = threading.Event()
+        self.broken = ""
+        """Why the output stopped before its end; empty where it did not."""
         self._chunks = chunks
         self._feed = feed
         threading.Thread(target=self._read, name="container output", daemon=True).start()
 
     def _read(self) -> None:
         try:
-            with contextlib.suppress(Exception):  # a broken connection ends it as an end does
-                for chunk in self._chunks:
-                    self._feed(chunk)
+            for chunk in self._chunks:
+                self._feed(chunk)
+        except Exception as error:  # noqa: BLE001 - kept for whoever waits: what came is not all there was
+            self.broken = str(error) or type(error).__name__
         finally:
             self.ended.set()
 

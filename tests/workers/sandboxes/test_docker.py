@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from harnesslab.core.manifest import Known, Manifest
 from harnesslab.core.ports import Limits, Place, SandboxRefused
 from tests.workers.sandboxes.conftest import Opener
 from tests.workers.sandboxes.engine import IMAGE, Engine
-from workers.sandboxes.available import sandboxes, usable
+from workers.sandboxes.available import sandboxes
 from workers.sandboxes.docker import Docker, DockerSandbox
 
 
@@ -162,4 +163,26 @@ def test_sockets_are_refused_for_now(engine: Engine) -> None:
 
 def test_the_sandboxes_of_this_machine_by_name() -> None:
     assert list(sandboxes()) == ["bubblewrap", "docker"]
-    assert list(usable()) == ["bubblewrap"]
+    assert [name for name, found in sandboxes().items() if not found.unavailable()] == ["bubblewrap"]
+
+
+def test_a_connection_that_breaks_in_a_commands_output_is_an_error_and_no_end(
+    sandbox: DockerSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = sandbox._api.exec_start
+
+    def broken(made: str, **options: Any) -> Any:
+        if not options.get("stream"):
+            return whole(made, **options)
+
+        def chunks() -> Iterator[bytes]:
+            yield b"begun"
+            raise ConnectionResetError("reset by the engine")
+
+        return chunks()
+
+    monkeypatch.setattr(sandbox._api, "exec_start", broken)
+    found = sandbox.run("echo all of it", timeout=10)
+    assert found.exit_code is None
+    assert "reset by the engine" in (found.error or "")
+    assert found.output == b"begun"
