@@ -4,12 +4,15 @@ from harnesslab.store.models.annotations import CauseOverride, Note, SavedView
 from harnesslab.store.models.audit import AuditEntry, Purge
 from harnesslab.store.models.engines import Engine, EngineTicket
 from harnesslab.store.models.events import Blob, Chunk, Event, LooseEvent, StoredPath
+from harnesslab.store.models.experiments import Experiment
 from harnesslab.store.models.jobs import Job, JobState
 from harnesslab.store.models.manifests import StoredManifest
-from harnesslab.store.models.projects import Case, Experiment, Panel, Project
+from harnesslab.store.models.mirrors import Mirror, Mirrored
+from harnesslab.store.models.projects import Case, Panel, PanelRevision, Project
 from harnesslab.store.models.reruns import RegressionCase, Rerun
 from harnesslab.store.models.rollouts import Rollout
 from harnesslab.store.models.sources import SourceFile
+from harnesslab.store.models.trainings import Epoch, Memo, Training
 
 __all__ = [
     "AuditEntry",
@@ -19,13 +22,18 @@ __all__ = [
     "Chunk",
     "Engine",
     "EngineTicket",
+    "Epoch",
     "Event",
     "Experiment",
     "Job",
     "JobState",
     "LooseEvent",
+    "Memo",
+    "Mirror",
+    "Mirrored",
     "Note",
     "Panel",
+    "PanelRevision",
     "Project",
     "Purge",
     "RegressionCase",
@@ -35,4 +43,5 @@ __all__ = [
     "SourceFile",
     "StoredManifest",
     "StoredPath",
+    "Training",
 ]

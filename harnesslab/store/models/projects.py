@@ -1,9 +1,10 @@
-"""Projects, the panels and cases they measure on, and experiments."""
+"""Projects, and the panels and cases they measure on."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
+from django.conf import settings
 from django.db import models
 
 
@@ -11,6 +12,10 @@ class Project(models.Model):
     """One harness repository and one line of work."""
 
     name = models.CharField(max_length=200)
+    binding = models.BinaryField(default=bytes)
+    """See `core.experiments.Binding`; empty for a project that nothing is measured in."""
+    prices = models.JSONField(default=dict)
+    """Prices by model, in a currency unit per million tokens: `{model: {"input": , "cached": , "output": }}`."""
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -33,6 +38,24 @@ class Panel(models.Model):
         return self.name
 
 
+class PanelRevision(models.Model):
+    """What a panel held at one time: its runnable cases in order, by digest."""
+
+    panel = models.ForeignKey(Panel, on_delete=models.PROTECT, related_name="revisions")
+    digest = models.CharField(max_length=64)
+    body = models.BinaryField()
+    """See `core.panels.PanelDefinition`."""
+    cases = models.IntegerField()
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["panel", "digest"], name="panel_revision_unique")]
+
+    def __str__(self) -> str:
+        return f"{self.panel_id} {self.digest[:8]}"
+
+
 class Case(models.Model):
     """One item of a panel."""
 
@@ -41,21 +64,6 @@ class Case(models.Model):
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["panel", "name"], name="case_unique")]
-
-    def __str__(self) -> str:
-        return self.name
-
-
-class Experiment(models.Model):
-    """One measured pass of one harness revision over a panel."""
-
-    project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="experiments")
-    name = models.CharField(max_length=200)
-    facts = models.BinaryField(default=bytes)
-    """What its source states of it, verbatim; see `store.text.frozen`."""
-
-    class Meta:
-        constraints: ClassVar = [models.UniqueConstraint(fields=["project", "name"], name="experiment_unique")]
 
     def __str__(self) -> str:
         return self.name

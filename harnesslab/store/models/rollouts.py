@@ -7,8 +7,9 @@ from typing import ClassVar
 from django.db import models
 
 from harnesslab.core import rollout as domain
+from harnesslab.store.models.experiments import Experiment
 from harnesslab.store.models.manifests import StoredManifest
-from harnesslab.store.models.projects import Case, Experiment, Project
+from harnesslab.store.models.projects import Case, Project
 from harnesslab.store.models.sources import SourceFile
 
 
@@ -43,6 +44,8 @@ class Rollout(models.Model):
     harness = models.CharField(max_length=200, blank=True)
     revision = models.CharField(max_length=200, blank=True)
     tags = models.JSONField(default=list)
+    anatomy = models.BinaryField(default=bytes)
+    """See `core.anatomy.Anatomy`; empty until it was computed."""
     search = models.TextField(blank=True)
     """Lower-case text that the search box looks in."""
     steps = models.IntegerField(default=0)

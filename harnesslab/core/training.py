@@ -1,0 +1,97 @@
+"""Training as values: what is asked of the loop, and the states of it and its epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import msgspec
+
+from harnesslab.core.canonical import JSON
+from harnesslab.core.errors import InvalidValue
+from harnesslab.core.experiments import Plan
+
+SKIPS = 2
+"""So many epochs in a row without a measured candidate stop a training."""
+
+
+class TrainingState(StrEnum):
+    """Where a training is."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"
+    """On request, or since epochs were skipped; it can go on."""
+    DONE = "done"
+    FAILED = "failed"
+
+
+class EpochState(StrEnum):
+    """Where an epoch is; each state names what it waits for."""
+
+    BASELINE = "baseline"
+    """The baseline is being measured."""
+    CERTIFYING = "certifying"
+    PROPOSING = "proposing"
+    MEASURING = "measuring"
+    """The candidate is being measured."""
+    PROMOTED = "promoted"
+    REJECTED = "rejected"
+    INVALID = "invalid"
+    """The candidate could not be judged."""
+    SKIPPED = "skipped"
+    """No candidate was measured."""
+
+
+OPEN = frozenset({EpochState.BASELINE, EpochState.CERTIFYING, EpochState.PROPOSING, EpochState.MEASURING})
+
+
+class ProposerKind(StrEnum):
+    """Who proposes changes."""
+
+    PATCHES = "patches"
+    """A folder of patch files, taken in order of their names."""
+    COMMAND = "command"
+    """Any program, run in a worktree with the memo and the evidence as files."""
+
+
+class Proposer(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Who proposes one bounded change an epoch."""
+
+    kind: ProposerKind
+    folder: str = ""
+    """Of a patch queue: where its files are."""
+    command: tuple[str, ...] = ()
+    timeout: float = 1800.0
+    """Seconds."""
+    environ: Mapping[str, str] = msgspec.field(default_factory=dict)
+    name: str = ""
+    """How it is shown, such as the model behind the command."""
+    effort: str = ""
+
+
+class TrainingPlan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What is asked of a training."""
+
+    measure: Plan
+    proposer: Proposer
+    epochs: int
+    """Most epochs."""
+    criterion: str = "strict_pareto"
+    certify: bool = True
+    remeasure: bool = False
+    """Whether a promoted candidate is measured anew, over the whole panel, before it is a baseline."""
+    unchanged: bool = False
+    """Whether an A/A run of the first baseline is made: measured again unchanged."""
+
+    def to_json(self) -> JSON:
+        """Return the plan as JSON."""
+        built: JSON = msgspec.to_builtins(self)
+        return built
+
+    @classmethod
+    def from_json(cls, document: JSON) -> TrainingPlan:
+        """Read a plan that `to_json` wrote; raises `InvalidValue` naming what is wrong."""
+        try:
+            return msgspec.convert(document, type=cls)
+        except msgspec.ValidationError as error:
+            raise InvalidValue(str(error), where="training") from None
