@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from harnesslab.core.anatomy import Anatomy
 from harnesslab.core.rollout import VERDICT_UNTRUSTED, Outcome
@@ -31,6 +32,10 @@ class Cell:
     """Earlier rollouts of the same case and trial, which don't count."""
 
 
+Cells: TypeAlias = Mapping[str, Sequence[Cell]]
+"""Cells by case."""
+
+
 def by_case(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
     """Group cells by case, in the order given."""
     cases: dict[str, list[Cell]] = {}
@@ -39,11 +44,11 @@ def by_case(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
     return cases
 
 
-def solved_cases(cases: Mapping[str, list[Cell]]) -> set[str]:
+def solved_cases(cases: Cells) -> set[str]:
     """Return the cases solved at every trial."""
     return {case for case, cells in cases.items() if all(cell.outcome is Outcome.SOLVED for cell in cells)}
 
 
-def untrusted_cases(cases: Mapping[str, list[Cell]]) -> set[str]:
+def untrusted_cases(cases: Cells) -> set[str]:
     """Return the cases with a trial whose verdict can't be trusted: crash, infrastructure, interrupted, not judged."""
     return {case for case, cells in cases.items() if any(cell.outcome in VERDICT_UNTRUSTED for cell in cells)}

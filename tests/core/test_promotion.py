@@ -1,0 +1,147 @@
+"""Decisions: sets of cases first, secondary rewards in order, and nothing that infrastructure decided."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harnesslab.core.anatomy import Anatomy
+from harnesslab.core.cells import Cell, Cells
+from harnesslab.core.errors import Conflict
+from harnesslab.core.experiments import Verdict
+from harnesslab.core.promotion import (
+    CRITERIA,
+    Paired,
+    StrictPareto,
+    StrictParetoBothSides,
+    judge,
+)
+from harnesslab.core.rollout import Outcome
+from harnesslab.core.secondary import GENERIC, Side
+
+WORDS = {
+    "s": Outcome.SOLVED,
+    "f": Outcome.FAILED_VERIFICATION,
+    "k": Outcome.STEP_CAP,
+    "c": Outcome.CRASH,
+    "i": Outcome.INFRA_ERROR,
+    "v": Outcome.VERIFY_TIMEOUT,
+}
+
+
+def side(letters: str, anatomy: Anatomy | None = None) -> Cells:
+    """One letter a case, named a, b, c …"""
+    return {
+        chr(97 + place): [Cell(chr(97 + place), 0, WORDS[letter], 0, anatomy=anatomy)]
+        for place, letter in enumerate(letters)
+    }
+
+
+def decided(baseline: str, candidate: str) -> tuple[str, str]:
+    found = StrictPareto().decide(side(baseline), side(candidate))
+    return found.outcome.value, found.reason
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "outcome", "reason"),
+    [
+        ("ff", "sf", "promoted", "strict_improvement_without_regression"),
+        ("sf", "fs", "rejected", "regressed_baseline_tasks"),
+        ("sff", "fss", "rejected", "regressed_baseline_tasks"),
+        ("sf", "sf", "rejected", "no_net_improvement"),
+        ("sf", "si", "invalid_infra", "infra_sensitive_verdict"),
+        ("sf", "ci", "invalid_infra", "infra_sensitive_verdict"),
+        ("ssf", "fsv", "rejected", "regressed_baseline_tasks"),
+        ("fff", "sfv", "promoted", "strict_improvement_without_regression"),
+        ("fs", "sc", "invalid_infra", "infra_sensitive_verdict"),
+    ],
+)
+def test_strict_pareto(baseline: str, candidate: str, outcome: str, reason: str) -> None:
+    assert decided(baseline, candidate) == (outcome, reason)
+
+
+def test_a_decision_names_all_its_cases() -> None:
+    found = StrictPareto().decide(side("ssffv"), side("fssfi"))
+    assert found.new_solves == ("c",)
+    assert found.regressions == ("a",)
+    assert found.invalid_infra_tasks == ("e",)
+    assert found.baseline_untrusted == ("e",)
+    assert found.candidate_solved == ("b", "c")
+
+
+def test_the_first_decisive_secondary_reward_breaks_a_tie() -> None:
+    before = side("sf", Anatomy(steps=4, first_attempts=4, first_valid=4))
+    after = side("sf", Anatomy(steps=3, first_attempts=3, first_valid=3))
+    found = StrictPareto(GENERIC).decide(before, after)
+    assert (found.outcome, found.reason) == (Verdict.PROMOTED, "secondary_reward_improvement")
+    assert [(each.name, each.outcome) for each in found.secondary_rewards] == [
+        ("invalid_first_attempts", Side.TIED),
+        ("steps_used", Side.CANDIDATE),
+    ]
+
+
+def test_fewer_invalid_first_attempts_win_though_more_attempts_were_made() -> None:
+    before = side("s", Anatomy(steps=2, first_attempts=50, first_valid=49))
+    after = side("s", Anatomy(steps=9, first_attempts=2, first_valid=2))
+    found = StrictPareto().decide(before, after)
+    assert found.outcome is Verdict.PROMOTED
+    (reward,) = found.secondary_rewards
+    assert (reward.baseline_value, reward.candidate_value) == (1, 0)
+    assert reward.detail == "98.00 % of 50 valid → 100.00 % of 2 valid"
+
+
+def test_a_worse_secondary_reward_ends_the_search() -> None:
+    before = side("s", Anatomy(steps=9, first_attempts=2, first_valid=2))
+    after = side("s", Anatomy(steps=2, first_attempts=2, first_valid=1))
+    found = StrictPareto().decide(before, after)
+    assert found.outcome is Verdict.REJECTED
+    assert [each.outcome for each in found.secondary_rewards] == [Side.BASELINE]
+
+
+def test_a_secondary_reward_that_nobody_can_read_passes_on() -> None:
+    before = side("s", Anatomy(steps=3, tests=4, tests_passed=2))
+    after = side("s", Anatomy(steps=3, tests=4, tests_passed=4))
+    found = StrictPareto().decide(before, after)
+    assert [each.outcome for each in found.secondary_rewards] == [Side.UNAVAILABLE, Side.TIED, Side.CANDIDATE]
+    assert found.outcome is Verdict.PROMOTED
+
+
+def test_only_the_variant_brackets_the_baselines_untrusted_cases() -> None:
+    before, after = side("sv"), side("ss")
+    assert StrictPareto().decide(before, after).outcome is Verdict.PROMOTED
+    found = StrictParetoBothSides().decide(before, after)
+    assert (found.outcome, found.criterion) == (Verdict.INVALID_INFRA, "strict_pareto_both_sides")
+    assert found.baseline_solved == ("a",)
+
+
+@given(st.text("sfkciv", min_size=1, max_size=7), st.data())
+def test_no_way_of_counting_untrusted_cases_overturns_a_verdict(baseline: str, data: st.DataObject) -> None:
+    candidate = data.draw(st.text("sfkciv", min_size=len(baseline), max_size=len(baseline)))
+    found = StrictPareto().decide(side(baseline), side(candidate))
+    if found.outcome is Verdict.INVALID_INFRA:
+        return
+    worst = StrictPareto().decide(side(baseline), side(candidate.translate(str.maketrans("civ", "fff"))))
+    best = StrictPareto().decide(side(baseline), side(candidate.translate(str.maketrans("civ", "sss"))))
+    assert worst.outcome == best.outcome == found.outcome
+
+
+def test_a_case_with_repeats_is_solved_at_every_trial() -> None:
+    before = {"a": [Cell("a", 0, Outcome.SOLVED, 0), Cell("a", 1, Outcome.FAILED_VERIFICATION, 0)]}
+    after = {"a": [Cell("a", 0, Outcome.SOLVED, 0), Cell("a", 1, Outcome.SOLVED, 0)]}
+    assert StrictPareto().decide(before, after).new_solves == ("a",)
+
+
+def test_the_paired_criterion_needs_evidence() -> None:
+    assert Paired().decide(side("ffff"), side("ssff")).outcome is Verdict.REJECTED
+    found = Paired().decide(side("ffffff"), side("ssssss"))
+    assert (found.outcome, found.p, found.method) == (Verdict.PROMOTED, 2 / 2**6, "exact McNemar")
+
+
+def test_the_baseline_is_restricted_to_the_candidates_cases() -> None:
+    assert judge(CRITERIA["strict_pareto"], side("fss"), side("s")).outcome is Verdict.PROMOTED
+
+
+def test_a_case_that_the_baseline_never_measured_is_refused() -> None:
+    with pytest.raises(Conflict, match="never measured b"):
+        judge(CRITERIA["strict_pareto"], side("f"), side("fs"))
