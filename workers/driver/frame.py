@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.cases import content
+from harnesslab.core.cases import CaseDefinition, content
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.events import RolloutStarted, UserTurn
+from harnesslab.core.ports import Sandbox
 from harnesslab.core.rerun import Mode
 from harnesslab.core.rollout import Outcome
 from workers.driver.episode import Diverged, Ended, Episode, labelled
@@ -41,16 +42,24 @@ class Result:
 def prepared(episode: Episode, manifest: str) -> Mapping[str, bytes]:
     """Put the case's files into the sandbox, run its setup, and record the beginning."""
     case, sandbox = episode.recipe.case, episode.sandbox
-    sandbox.write({name: content(text) for name, text in case.files.items()})
-    for command in case.setup:
-        done = sandbox.run(command, timeout=case.budgets.command, stopped=episode.stopped)
-        episode.remaining()
-        if done.exit_code != 0:
-            said = done.output.decode(errors="replace")[-300:].strip()
-            raise Ended(Outcome.INFRA_ERROR, f"the case's setup failed: {command!r}: {said or done.error}")
+    why = place_files(sandbox, case, episode.stopped)
+    episode.remaining()
+    if why:
+        raise Ended(Outcome.INFRA_ERROR, why)
     episode.add(RolloutStarted(manifest=manifest, state=sandbox.state()))
     episode.add(UserTurn(content=case.instruction, simulated=False, at=episode.at()))
     return sandbox.files()
+
+
+def place_files(sandbox: Sandbox, case: CaseDefinition, stopped: Callable[[], bool]) -> str:
+    """Put a case's files into a sandbox and run its setup; returns why that failed, or nothing."""
+    sandbox.write({name: content(text) for name, text in case.files.items()})
+    for command in case.setup:
+        done = sandbox.run(command, timeout=case.budgets.command, stopped=stopped)
+        if done.exit_code != 0:
+            said = done.output.decode(errors="replace")[-300:].strip()
+            return f"the case's setup failed: {command!r}: {said or done.error}"
+    return ""
 
 
 def closed(episode: Episode, ended: Ended, before: Mapping[str, bytes]) -> Result:

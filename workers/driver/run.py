@@ -73,8 +73,8 @@ def run(
     code = _code(parts)
     with contextlib.ExitStack() as stack:
         agent = stack.enter_context(_reachable(parts)) if recipe.harness.kind is HarnessKind.COMMAND else None
-        place = _place(recipe) if agent is None else agent.place(_place(recipe), code)
-        sandbox = parts.sandboxes.open(place)
+        opened = place(recipe) if agent is None else agent.place(place(recipe), code)
+        sandbox = parts.sandboxes.open(opened)
         stack.callback(sandbox.close)
         before = parts.engine.conditions() if _asks_engine(parts) else None
         document = manifest(
@@ -91,7 +91,7 @@ def run(
             result = run_command(episode, agent, document.digest, parts.leave, lambda: after_step(episode))
         else:
             result = run_loop(
-                episode, lambda: _harness(parts, place, code), document.digest, lambda: after_step(episode)
+                episode, lambda: _harness(parts, opened, code), document.digest, lambda: after_step(episode)
             )
         return Done(result, _facts(parts, episode, result, before))
 
@@ -137,17 +137,18 @@ def _rules(plan: Plan | None) -> Sequence[str]:
     return tuple(scrub.BY_KEY) if plan is not None and plan.mode is Mode.HYBRID else ()
 
 
-def _place(recipe: Recipe) -> Place:
+def place(recipe: Recipe) -> Place:
+    """Return what a case's sandbox is opened with."""
     pins = None if recipe.pins is None else frozenset(recipe.pins)
     return Place(seed=recipe.seed("environment"), pins=pins)
 
 
-def _harness(parts: Parts, place: Place, code: Checkout | None) -> Child:
+def _harness(parts: Parts, opened: Place, code: Checkout | None) -> Child:
     """Start the harness in a sandbox of its own, with its code and the SDK and nothing else."""
     readable = {f"{SDK_FOLDER}/harnesslab/policy.py": str(POLICY_SDK)}
     readable |= {HARNESS_FOLDER: str(code.folder)} if code is not None else {}
     environ = {"PYTHONPATH": f"{HARNESS_FOLDER}:{SDK_FOLDER}", "PYTHONDONTWRITEBYTECODE": "1"}
-    inside = Place(place.limits, readable, {}, environ, place.seed, place.clock, place.pins)
+    inside = Place(opened.limits, readable, {}, environ, opened.seed, opened.clock, opened.pins)
     return parts.sandboxes.spawn(inside, ["python3", "-m", parts.recipe.harness.entry])
 
 

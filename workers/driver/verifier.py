@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
+from harnesslab.core.cases import CaseDefinition
 from harnesslab.core.events import TestResult, Verification
-from harnesslab.core.ports import Execution
+from harnesslab.core.ports import Execution, Sandbox
 from harnesslab.core.rollout import Outcome
 from workers.driver.episode import Ended, Episode
 
@@ -14,28 +18,12 @@ SHOWN = 2000
 
 def verify(episode: Episode) -> Outcome | None:
     """Run the case's tests and record the verdict; None where the case has none. Raises `Ended` where it is stopped."""
-    verifier, budgets = episode.recipe.case.verifier, episode.recipe.case.budgets
-    if not verifier.tests:
+    if not episode.recipe.case.verifier.tests:
         return None
-    if verifier.files:
-        episode.sandbox.write(
-            {f"{FOLDER}/{name}": text.encode("utf-8", "surrogateescape") for name, text in verifier.files.items()}
-        )
-    began, at = episode.at(), episode.at()
-    tests: list[TestResult] = []
-    timed_out = False
-    for name, command in sorted(verifier.tests.items()):  # a stored recipe keeps no other order
-        left = budgets.verify - (episode.at() - began)
-        if left <= 0:
-            timed_out = True
-        if timed_out:
-            tests.append(TestResult(name=name, passed=None, detail="not run: the time to verify was used up"))
-            continue
-        done = episode.sandbox.run(command, timeout=left, stopped=episode.stopped)
-        if episode.stopped():
-            raise Ended(Outcome.INTERRUPTED, "stopped while it was judged")
-        timed_out = done.timed_out
-        tests.append(_result(name, done))
+    at = episode.at()
+    tests, timed_out = run_tests(episode.sandbox, episode.recipe.case, episode.stopped)
+    if episode.stopped():
+        raise Ended(Outcome.INTERRUPTED, "stopped while it was judged")
     passed = None if timed_out else all(test.passed for test in tests)
     episode.add(
         Verification(
@@ -45,10 +33,34 @@ def verify(episode: Episode) -> Outcome | None:
             tests=tuple(tests),
             error="the time to verify was used up" if timed_out else None,
             at=at,
-            latency=episode.at() - began,
+            latency=episode.at() - at,
         )
     )
     return outcome_of(passed)
+
+
+def run_tests(sandbox: Sandbox, case: CaseDefinition, stopped: Callable[[], bool]) -> tuple[list[TestResult], bool]:
+    """Run a case's tests on what lies in a sandbox: (results, whether the time to verify was used up)."""
+    verifier, began = case.verifier, time.monotonic()
+    if verifier.files:
+        sandbox.write(
+            {f"{FOLDER}/{name}": text.encode("utf-8", "surrogateescape") for name, text in verifier.files.items()}
+        )
+    tests: list[TestResult] = []
+    timed_out = False
+    for name, command in sorted(verifier.tests.items()):  # a stored recipe keeps no other order
+        left = case.budgets.verify - (time.monotonic() - began)
+        if left <= 0:
+            timed_out = True
+        if timed_out:
+            tests.append(TestResult(name=name, passed=None, detail="not run: the time to verify was used up"))
+            continue
+        done = sandbox.run(command, timeout=left, stopped=stopped)
+        if stopped():
+            break
+        timed_out = done.timed_out
+        tests.append(_result(name, done))
+    return tests, timed_out
 
 
 def outcome_of(passed: bool | None) -> Outcome:
