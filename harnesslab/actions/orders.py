@@ -22,8 +22,16 @@ from harnesslab.store.text import as_object, frozen, thawed
 log = logging.getLogger(__name__)
 
 
-def order(recipe: Recipe, belonging: Belonging, *, user: User | None = None, key: str = "", group: str = "") -> Job:
-    """Queue a fresh rollout of a case; the same key gives the job that is already there."""
+def order(
+    recipe: Recipe,
+    belonging: Belonging,
+    *,
+    user: User | None = None,
+    key: str = "",
+    group: str = "",
+    silently: bool = False,
+) -> Job:
+    """Queue a fresh rollout of a case; the same key gives the job that is already there. See `jobs.enqueue`."""
     payload: dict[str, object] = {
         "recipe": recipe.to_json(),
         "project": belonging.project,
@@ -40,6 +48,7 @@ def order(recipe: Recipe, belonging: Belonging, *, user: User | None = None, key
         total=recipe.case.budgets.steps,
         queue_name=reruns.QUEUE,
         group=group,
+        silently=silently,
     )
 
 

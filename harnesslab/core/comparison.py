@@ -76,6 +76,12 @@ def compare_tapes(a: Tape, b: Tape, contract: Contract) -> Comparison:
     )
 
 
+def first_divergence(a: Tape, b: Tape, contract: Contract) -> Divergence | None:
+    """Say where two traces part under a contract, and why; None where they don't. Raises `NotComparable`."""
+    declared = [pair for pair in compare(a.manifest, b.manifest) if pair.difference is Difference.DIFFERENT]
+    return _divergence(a, b, a.path(contract), b.path(contract), declared)
+
+
 def align_tapes(a: Tape, b: Tape, contract: Contract) -> tuple[list[Row], alignment.Summary]:
     """Align two traces by what the contract counts; rows name event positions."""
     path_a, path_b = a.path(contract), b.path(contract)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harnesslab.core import comparison
 from harnesslab.core.alignment import SAME, Row
 from harnesslab.core.comparison import Comparison, align_tapes, compare_tapes, sentence
 from harnesslab.core.contract import LADDER, TITLES, Contract
@@ -129,6 +130,12 @@ def compared(a_id: int, b_id: int, contract: Contract) -> Compared:
     a, b = StoredTape(rollout_a), StoredTape(rollout_b)
     found = compare_tapes(a, b, contract)
     return Compared(row_of(rollout_a), row_of(rollout_b), a, b, found.rows, found)
+
+
+def first_divergence(a_id: int, b_id: int, contract: Contract) -> Divergence | None:
+    """Say where two stored rollouts part, and why; raises `NotFound` and `NotComparable`."""
+    a, b = StoredTape(get_rollout(a_id)), StoredTape(get_rollout(b_id))
+    return comparison.first_divergence(a, b, contract)
 
 
 def aligned(a_id: int, b_id: int, contract: Contract) -> Aligned:

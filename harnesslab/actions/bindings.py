@@ -1,0 +1,34 @@
+"""Binding a project to the git repository of its harness."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from django.db import transaction
+
+from harnesslab.accounts.models import User
+from harnesslab.actions.reruns import harness_cache
+from harnesslab.core.errors import InvalidValue
+from harnesslab.core.experiments import Binding
+from harnesslab.store.models import AuditEntry, Project
+from harnesslab.store.text import frozen, storable
+from workers.driver.checkout import resolve
+
+
+def bind(name: str, binding: Binding, user: User | None = None) -> Project:
+    """Say what a project measures, making it where it isn't there; raises `InvalidValue` or `CheckoutFailed`."""
+    shown = storable(name.strip(), 200)
+    if not shown:
+        raise InvalidValue("a project needs a name", where="project")
+    repository = binding.harness.repository
+    if "://" not in repository and Path(repository).exists() and not Path(repository).is_absolute():
+        raise InvalidValue(f"not an absolute path: {repository!r}", where="repository", hint="workers run elsewhere")
+    if repository:
+        resolve(repository, binding.branch, harness_cache())
+    with transaction.atomic():
+        project, _ = Project.objects.get_or_create(name=shown)
+        project.binding = frozen(binding.to_json())
+        project.save(update_fields=["binding"])
+        if user is not None:
+            AuditEntry.objects.create(user=user, action="bind project", subject=shown, detail={"to": repository})
+    return project

@@ -1,0 +1,147 @@
+"""Deciding a measured candidate against its baseline, with every reason and what each flip is due to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from harnesslab.actions.anatomies import prepare as prepare_anatomies
+from harnesslab.actions.comparisons import prepare
+from harnesslab.core.attribution import Attribution, Origin, measurement_faults, origin_of
+from harnesslab.core.canonical import JSON
+from harnesslab.core.cells import Cell
+from harnesslab.core.certification import CertificateVerdict
+from harnesslab.core.contract import Contract
+from harnesslab.core.errors import Conflict, NotComparable
+from harnesslab.core.experiments import Verdict
+from harnesslab.core.identity import IdentityDifference, identity_differences, refused
+from harnesslab.core.manifest import Difference
+from harnesslab.core.promotion import Decision, judge
+from harnesslab.core.rollout import Outcome
+from harnesslab.queries.comparisons import first_divergence
+from harnesslab.queries.criteria import criterion
+from harnesslab.queries.engines import engine_named
+from harnesslab.queries.measurements import (
+    Measured,
+    certificates_of,
+    counted_rollouts,
+    get_measured,
+    measured,
+    plan_of,
+)
+from harnesslab.store.models import Experiment
+from harnesslab.store.text import frozen, storable
+
+NOT_MEASURED = "not_measured"
+CONTRACT = Contract.parse()
+"""Text with every scrub rule: what a flip is compared under."""
+
+
+def decide(experiment: Experiment, criterion_name: str, changed: Collection[str] | None = None) -> Decision:
+    """Judge a candidate, keep the decision and return it.
+
+    `changed` are the mechanisms that the candidate is said to change. Raises `Conflict` naming the conditions where
+    the two were not measured alike, so that they are no comparison.
+    """
+    row = get_measured(experiment.pk)
+    if row.baseline is None:
+        raise Conflict("there is no baseline to judge it against", where=row.name)
+    for each in (row.baseline, row):
+        while prepare_anatomies(counted_rollouts(each.pk)):
+            continue
+    before, after = measured(row.baseline.pk, anatomies=True), measured(row.pk, anatomies=True)
+    differences = _identity(before, after)
+    if fields := refused(differences):
+        raise Conflict(f"measured under other conditions than its baseline: {', '.join(fields)}", where=row.name)
+    decision = _decision(criterion_name, before, after)
+    found = attributed(before, after, changed)
+    document = {**decision.to_json(), **_beside(row, found, differences)}
+    Experiment.objects.filter(pk=row.pk, verdict="").update(
+        decision=frozen(document), verdict=decision.outcome, reason=storable(decision.reason, 200)
+    )
+    return decision
+
+
+def _identity(before: Measured, after: Measured) -> list[IdentityDifference]:
+    pairs = (
+        (case, before.manifests[case], after.manifests[case]) for case in after.manifests if case in before.manifests
+    )
+    return identity_differences(pairs)
+
+
+def _decision(name: str, before: Measured, after: Measured) -> Decision:
+    if after.missing:
+        cases = tuple(sorted({case for case, _ in after.missing}))
+        return Decision(
+            outcome=Verdict.INVALID_INFRA,
+            reason=NOT_MEASURED,
+            criterion=name,
+            candidate_solved=tuple(sorted(after.solved)),
+            baseline_solved=tuple(sorted(before.solved)),
+            invalid_infra_tasks=cases,
+        )
+    return judge(criterion(name), before.cases, after.cases)
+
+
+def _beside(row: Experiment, found: list[Attribution], differences: list[IdentityDifference]) -> dict[str, JSON]:
+    """Return what is kept beside the verdict: exclusions, attribution, faults, and how much it rests on."""
+    plan = plan_of(row)
+    gate = engine_named(plan.engine).certified
+    excluded: dict[str, JSON] = {}
+    if row.baseline is not None:
+        for case, certificate in certificates_of(row.baseline).items():
+            if certificate.verdict is not CertificateVerdict.DETERMINISTIC:
+                excluded[case] = certificate.verdict.value
+    not_shown = sorted({each.field.name for each in differences if each.difference is Difference.NOT_SHOWN})
+    parts: list[JSON] = [each.to_json() for each in found if each.flipped or each.origin is not Origin.SAME]
+    faults: list[JSON] = [each.case for each in measurement_faults(found)] if gate else []
+    return {
+        "excluded": excluded,
+        "attribution": parts,
+        "measurement_faults": faults,
+        "identity_not_shown": list[JSON](not_shown),
+        "gate": gate,
+        "provisional": plan.trials == 1 and not gate,
+        "trials": plan.trials,
+    }
+
+
+def attributed(before: Measured, after: Measured, changed: Collection[str] | None) -> list[Attribution]:
+    """Compare every case and trial of a candidate with its baseline; equal paths read no trace."""
+    found: list[Attribution] = []
+    for case, cells in after.cases.items():
+        trials = {cell.trial: cell for cell in before.cases.get(case, ())}
+        found += [_attribution(trials[cell.trial], cell, changed) for cell in cells if cell.trial in trials]
+    return found
+
+
+def _attribution(a: Cell, b: Cell, changed: Collection[str] | None) -> Attribution:
+    flipped = (a.outcome is Outcome.SOLVED) != (b.outcome is Outcome.SOLVED)
+    shown = (a.outcome.value, b.outcome.value)
+    found = Attribution(b.case, b.trial, a.rollout, b.rollout, shown, Origin.UNKNOWN, flipped)
+    if a.path and a.path == b.path:
+        return msgspec.structs.replace(found, origin=Origin.VERDICT if flipped else Origin.SAME)
+    try:
+        for rollout in (a.rollout, b.rollout):
+            prepare(rollout, CONTRACT)
+        divergence = first_divergence(a.rollout, b.rollout, CONTRACT)
+    except NotComparable as error:
+        return msgspec.structs.replace(found, why=error.sentence)
+    origin, mechanism, fired = origin_of(divergence, changed, _firings(a), _firings(b), flipped=flipped)
+    if divergence is None:
+        return msgspec.structs.replace(found, origin=origin)
+    return msgspec.structs.replace(
+        found,
+        origin=origin,
+        step=divergence.step,
+        boundary=divergence.boundary,
+        cause=divergence.cause.value,
+        why=storable(divergence.why, 500),
+        mechanism=mechanism,
+        fired=fired,
+    )
+
+
+def _firings(cell: Cell) -> Mapping[str, tuple[int, ...]]:
+    return cell.anatomy.firings if cell.anatomy is not None else {}

@@ -1,0 +1,160 @@
+"""Measuring: an experiment's rollouts are ordered, followed and concluded; nothing of it waits in a process."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from harnesslab.accounts.models import User
+from harnesslab.actions import jobs, orders, reruns
+from harnesslab.core.canonical import digest
+from harnesslab.core.errors import Conflict
+from harnesslab.core.experiments import Kind, Plan, State
+from harnesslab.core.recipe import Recipe, SideEffects
+from harnesslab.queries.bindings import binding_of
+from harnesslab.queries.engines import engine_named
+from harnesslab.queries.measurements import group_of, measured
+from harnesslab.queries.orders import Belonging
+from harnesslab.queries.panels import definition_of
+from harnesslab.store.models import AuditEntry, Experiment, Job, PanelRevision, Project, Training
+from harnesslab.store.models.jobs import ENDED
+from harnesslab.store.text import frozen, storable
+from workers.driver.checkout import resolve
+
+
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """What an experiment is measured for."""
+
+    kind: Kind = Kind.EVAL
+    baseline: Experiment | None = None
+    training: Training | None = None
+    mechanism: str = ""
+    parent: str = ""
+    """Commit that the revision was made from."""
+
+
+def measure(
+    project: Project,
+    revision: str,
+    panel: PanelRevision,
+    plan: Plan,
+    purpose: Purpose | None = None,
+    *,
+    user: User | None = None,
+    key: str = "",
+) -> Experiment:
+    """Order the rollouts of an experiment: one job a case and trial. The same key gives the one that is there.
+
+    Raises `InvalidValue`, `NotFound`, `Conflict` or `CheckoutFailed` where it can't be measured.
+    """
+    known = Experiment.objects.filter(key=key).first() if key else None
+    if known is not None:
+        return known
+    purpose, plan = purpose or Purpose(), plan.checked()
+    binding = binding_of(project)
+    if panel.panel.project_id != project.pk:
+        raise Conflict(f"the panel {panel.panel.name!r} belongs to another project")
+    engine_named(plan.engine)
+    cases = definition_of(panel).chosen(plan.cases)
+    commit = resolve(binding.harness.repository, revision, reruns.harness_cache())
+    tools = dict(binding.tools) or {"run": SideEffects.SANDBOXED}
+    try:
+        with transaction.atomic():
+            row = _row(project, commit, panel, plan, purpose, user, key)
+            Experiment.objects.filter(pk=row.pk).update(total=len(cases))
+            for place, (case, trial) in enumerate((case, trial) for trial in range(plan.trials) for case in cases):
+                recipe = Recipe(
+                    harness=binding.at(commit),
+                    case=case,
+                    engine=plan.engine,
+                    settings=plan.settings,
+                    root_seed=plan.root_seed,
+                    trial=trial,
+                    tools=tools,
+                    pins=plan.pins,
+                )
+                belonging = Belonging(project.name, panel.panel.name, row.name, trial)
+                name = digest(case.name)[:16]
+                orders.order(
+                    recipe,
+                    belonging,
+                    user=user,
+                    key=f"experiment {row.pk} {name} {trial}",
+                    group=group_of(row.pk),
+                    silently=place >= reruns.BELLS,
+                )
+    except IntegrityError:
+        known = Experiment.objects.filter(key=key).first() if key else None
+        if known is None:
+            raise
+        return known
+    return row
+
+
+def _row(
+    project: Project,
+    commit: str,
+    panel: PanelRevision,
+    plan: Plan,
+    purpose: Purpose,
+    user: User | None,
+    key: str,
+    n: int,
+) -> Experiment:
+    now = timezone.now()
+    row = Experiment.objects.create(
+        project=project,
+        name=f"exp-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}",
+        kind=purpose.kind,
+        state=State.RUNNING,
+        revision=commit,
+        parent_revision=purpose.parent,
+        baseline=purpose.baseline,
+        baseline_name=purpose.baseline.name if purpose.baseline is not None else "",
+        mechanism=storable(purpose.mechanism, 400),
+        panel=panel,
+        trials=plan.trials,
+        training=purpose.training,
+        plan=frozen(plan.to_json()),
+        key=key or None,
+        created_by=user,
+        started_at=now,
+    )
+    if user is not None:
+        AuditEntry.objects.create(user=user, action="measure", subject=row.name, detail={"revision": commit})
+    return row
+
+
+def conclude(experiment_id: int) -> bool:
+    """Close an experiment whose rollouts have all ended; True for the one caller that did."""
+    if Job.objects.filter(group=group_of(experiment_id)).exclude(state__in=ENDED).exists():
+        return False
+    found = measured(experiment_id)
+    closed = Experiment.objects.filter(pk=experiment_id, state=State.RUNNING).update(
+        state=State.DONE,
+        solved=len(found.solved),
+        identity=found.identity,
+        ended_at=timezone.now(),
+    )
+    return bool(closed)
+
+
+def cancel(experiment_id: int) -> int:
+    """Stop measuring: what was measured stays; returns how many rollouts were asked to stop."""
+    row = Experiment.objects.filter(pk=experiment_id, state=State.RUNNING)
+    if not row.update(state=State.CANCELLED, ended_at=timezone.now()):
+        raise Conflict("the experiment is not running", where=f"experiment {experiment_id}")
+    asked = 0
+    for job in Job.objects.filter(group=group_of(experiment_id)).exclude(state__in=ENDED):
+        try:
+            jobs.cancel(job.pk)
+        except Conflict:
+            continue  # it ended meanwhile
+        asked += 1
+    found = measured(experiment_id)
+    Experiment.objects.filter(pk=experiment_id).update(solved=len(found.solved))
+    return asked
