@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from harnesslab.actions.rollouts import EVENT_COLUMNS, LARGEST_SUM, insert_chunks, new_row, store_path
 from harnesslab.core import comparators, packing, seals
+from harnesslab.core.anatomy import anatomy
 from harnesslab.core.canonical import JSON
 from harnesslab.core.contract import RAW
 from harnesslab.core.errors import Conflict
@@ -155,6 +156,7 @@ def _pack(rollout_id: int, trace: Trace, head: bytes, ending: Ending) -> Rollout
         ended_at=now,
         seconds=(now - began).total_seconds() if began is not None else None,
         facts=frozen({**as_object(thawed(facts)), **(ending.facts or {})}),
+        anatomy=frozen(anatomy(trace, ending.outcome).to_json()),
         **_Tally.of(trace).columns(),
     )
     return get_rollout(rollout_id)

@@ -12,6 +12,7 @@ from backports import zstd
 from django.db import transaction
 
 from harnesslab.core import comparators, packing, seals
+from harnesslab.core.anatomy import anatomy
 from harnesslab.core.canonical import JSON, bytes_digest
 from harnesslab.core.contract import RAW, Contract
 from harnesslab.core.errors import InvalidValue, LimitExceeded
@@ -67,6 +68,7 @@ def store_recording(recording: Recording, source: SourceFile | None) -> Rollout:
     chain = seals.seals(trace)
     rollout = new_row(recording, source)
     rollout.head, rollout.path = chain[-1], path.head
+    rollout.anatomy = frozen(anatomy(trace, recording.outcome).to_json())
     rollout.save(force_insert=True)
     insert(Event, EVENT_COLUMNS, event_rows(rollout.pk, trace, chain))
     insert_chunks(rollout.pk, trace)
