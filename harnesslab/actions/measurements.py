@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from django.db import IntegrityError, transaction
@@ -11,9 +12,10 @@ from django.utils import timezone
 from harnesslab.accounts.models import User
 from harnesslab.actions import jobs, orders, reruns
 from harnesslab.core.canonical import digest
+from harnesslab.core.cases import CaseDefinition
 from harnesslab.core.errors import Conflict
-from harnesslab.core.experiments import Kind, Plan, State
-from harnesslab.core.recipe import Recipe, SideEffects
+from harnesslab.core.experiments import Binding, Kind, Plan, State
+from harnesslab.core.recipe import RUN, Recipe, SideEffects
 from harnesslab.queries.bindings import binding_of
 from harnesslab.queries.engines import engine_named
 from harnesslab.queries.measurements import group_of, measured
@@ -61,29 +63,16 @@ def measure(
     engine_named(plan.engine)
     cases = definition_of(panel).chosen(plan.cases)
     commit = resolve(binding.harness.repository, revision, reruns.harness_cache())
-    tools = dict(binding.tools) or {"run": SideEffects.SANDBOXED}
     try:
         with transaction.atomic():
-            row = _row(project, commit, panel, plan, purpose, user, key)
-            Experiment.objects.filter(pk=row.pk).update(total=len(cases))
-            for place, (case, trial) in enumerate((case, trial) for trial in range(plan.trials) for case in cases):
-                recipe = Recipe(
-                    harness=binding.at(commit),
-                    case=case,
-                    engine=plan.engine,
-                    settings=plan.settings,
-                    root_seed=plan.root_seed,
-                    trial=trial,
-                    tools=tools,
-                    pins=plan.pins,
-                )
-                belonging = Belonging(project.name, panel.panel.name, row.name, trial)
-                name = digest(case.name)[:16]
+            row = _row(project, commit, panel, plan, purpose, user, key, len(cases))
+            for place, recipe in enumerate(_recipes(binding, commit, cases, plan)):
+                belonging = Belonging(project.name, panel.panel.name, row.name, recipe.trial)
                 orders.order(
                     recipe,
                     belonging,
                     user=user,
-                    key=f"experiment {row.pk} {name} {trial}",
+                    key=f"experiment {row.pk} {digest(recipe.case.name)[:16]} {recipe.trial}",
                     group=group_of(row.pk),
                     silently=place >= reruns.BELLS,
                 )
@@ -95,6 +84,22 @@ def measure(
     return row
 
 
+def _recipes(binding: Binding, commit: str, cases: Sequence[CaseDefinition], plan: Plan) -> Iterator[Recipe]:
+    """Yield what is run, every case once before any for the second time."""
+    for trial in range(plan.trials):
+        for case in cases:
+            yield Recipe(
+                harness=binding.at(commit),
+                case=case,
+                engine=plan.engine,
+                settings=plan.settings,
+                root_seed=plan.root_seed,
+                trial=trial,
+                tools=dict(binding.tools) or {RUN: SideEffects.SANDBOXED},
+                pins=plan.pins,
+            )
+
+
 def _row(
     project: Project,
     commit: str,
@@ -103,7 +108,7 @@ def _row(
     purpose: Purpose,
     user: User | None,
     key: str,
-    n: int,
+    total: int,
 ) -> Experiment:
     now = timezone.now()
     row = Experiment.objects.create(
@@ -118,6 +123,7 @@ def _row(
         mechanism=storable(purpose.mechanism, 400),
         panel=panel,
         trials=plan.trials,
+        total=total,
         training=purpose.training,
         plan=frozen(plan.to_json()),
         key=key or None,

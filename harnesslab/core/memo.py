@@ -1,0 +1,58 @@
+"""The learning memo: notes that a proposer keeps, and below them what became of every candidate, written anew."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+TITLE = "# Learning memo"
+FACTS = "## What became of the candidates"
+_FACTS = re.compile(rf"^{re.escape(FACTS)}\s*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Concluded:
+    """One epoch, as the memo tells it."""
+
+    number: int
+    """Zero-based."""
+    commit: str
+    mechanism: str
+    state: str
+    reason: str
+    solved: int | None = None
+    total: int | None = None
+    before: int | None = None
+    """Cases of the same panel that the baseline solved."""
+    new: Sequence[str] = ()
+    lost: Sequence[str] = ()
+
+
+def notes_of(memo: str) -> str:
+    """Return the part of a memo that its proposer keeps."""
+    found = _FACTS.search(memo)
+    return (memo[: found.start()] if found else memo).strip()
+
+
+def written(notes: str, epochs: Iterable[Concluded], newest: str) -> str:
+    """Return the memo: notes as they were left, then the facts, one line a candidate in the order of epochs."""
+    lines = [notes.strip() or TITLE, "", FACTS, ""]
+    for epoch in epochs:
+        lines += _lines(epoch)
+    return "\n".join([*lines, "", f"Newest experiment: {newest or 'none'}.", ""])
+
+
+def _lines(epoch: Concluded) -> list[str]:
+    name = f"`{epoch.commit[:12]}` " if epoch.commit else ""
+    first = f"- {name}epoch {epoch.number + 1}: {_plain(epoch.mechanism) or 'no change'}"
+    if epoch.solved is None:
+        return [first, f"  - {epoch.state} ({_plain(epoch.reason)})"]
+    new, lost = (", ".join(map(_plain, cases)) or "none" for cases in (epoch.new, epoch.lost))
+    score = f"solved {epoch.solved}/{epoch.total}, baseline {epoch.before}"
+    return [first, f"  - {epoch.state} ({_plain(epoch.reason)}); {score}; new: {new}; lost: {lost}"]
+
+
+def _plain(text: str) -> str:
+    """Return text in one line, so that a description makes no line of the memo's own."""
+    return " ".join(text.split())

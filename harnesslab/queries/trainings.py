@@ -1,0 +1,88 @@
+"""Trainings: what is asked, where they are, and what the loop needs to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harnesslab.core.errors import NotFound
+from harnesslab.core.memo import Concluded
+from harnesslab.core.training import EpochState, TrainingPlan, TrainingState
+from harnesslab.queries.bindings import binding_of
+from harnesslab.store.models import Epoch, Experiment, Memo, Project, Training
+from harnesslab.store.text import as_object, thawed
+from workers.training.repository import Repository
+
+
+def get_training(training_id: int) -> Training:
+    """Return a training; raises `NotFound`."""
+    row = Training.objects.select_related("project", "panel__panel").filter(pk=training_id).first()
+    if row is None:
+        raise NotFound(f"there is no training {training_id}")
+    return row
+
+
+def training_plan(training: Training) -> TrainingPlan:
+    """Return what is asked of a training."""
+    return TrainingPlan.from_json(thawed(training.plan))
+
+
+def repository_of(project: Project) -> Repository:
+    """Return the repository that a project's trainings change; raises `InvalidValue` or `Conflict`."""
+    binding = binding_of(project)
+    return Repository.at(binding.harness.repository, binding.branch, binding.surface)
+
+
+def epochs_of(training: Training) -> list[Epoch]:
+    """Return a training's epochs in order."""
+    return list(training.epochs.select_related("baseline", "candidate").order_by("number"))
+
+
+def running_trainings() -> Sequence[int]:
+    """Return the trainings that go on."""
+    return list(Training.objects.filter(state=TrainingState.RUNNING).order_by("pk").values_list("pk", flat=True))
+
+
+def used_patches(training: Training) -> set[str]:
+    """Return the patches of its queue that a training has taken."""
+    taken = (as_object(thawed(epoch.proposer)).get("patch") for epoch in training.epochs.all())
+    return {name for name in taken if isinstance(name, str)}
+
+
+def latest_memo(project: Project) -> str:
+    """Return the newest memo of a project, or nothing."""
+    row = Memo.objects.filter(project=project).order_by("-pk").first()
+    return memo_text(row) if row is not None else ""
+
+
+def memo_text(memo: Memo) -> str:
+    """Return a memo's Markdown."""
+    text = as_object(thawed(memo.body)).get("text")
+    return text if isinstance(text, str) else ""
+
+
+def concluded(project: Project) -> list[Concluded]:
+    """Return what became of every candidate of a project's trainings, in order."""
+    rows = Epoch.objects.filter(training__project=project).select_related("candidate", "baseline")
+    over = [state for state in EpochState if state.value in ("promoted", "rejected", "invalid", "skipped")]
+    return [_concluded(row) for row in rows.filter(state__in=over).order_by("training_id", "number")]
+
+
+def _concluded(epoch: Epoch) -> Concluded:
+    candidate: Experiment | None = epoch.candidate
+    decision = as_object(thawed(candidate.decision)) if candidate is not None else {}
+    return Concluded(
+        number=epoch.number,
+        commit=epoch.commit,
+        mechanism=epoch.mechanism,
+        state=epoch.state,
+        reason=epoch.reason,
+        solved=candidate.solved if candidate is not None else None,
+        total=candidate.total if candidate is not None else None,
+        before=len(_names(decision.get("baseline_solved"))),
+        new=_names(decision.get("new_solves")),
+        lost=_names(decision.get("regressions")),
+    )
+
+
+def _names(value: object) -> list[str]:
+    return [str(each) for each in value] if isinstance(value, list | tuple) else []

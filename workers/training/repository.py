@@ -1,0 +1,170 @@
+"""The repository of a harness under training: candidates as commits under refs, promotions as fast-forwards.
+
+A candidate never touches a branch or a working tree; it is a commit on the base, kept under a ref. Only a promotion
+moves the branch, and only forwards from where the training left it, in a clean working tree.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from harnesslab.core.errors import Conflict, HarnessLabError, InvalidValue
+from workers.training.git import GitFailed, git
+
+CANDIDATES = "refs/harnesslab/candidates"
+EXPERIMENTS = "refs/harnesslab/experiments"
+LARGEST = 2_000_000
+"""Bytes of one changed file."""
+_LINK, _MODULE = "120000", "160000"
+
+
+class NoChange(HarnessLabError):
+    """A proposal changes nothing, or can't be applied."""
+
+
+class OutsideSurface(HarnessLabError):
+    """A proposal changes what a candidate may not change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A proposed change as a commit on its base."""
+
+    commit: str
+    files: tuple[str, ...]
+    diff: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A local git repository with the branch that promotions move."""
+
+    place: Path
+    branch: str
+    surface: Sequence[str]
+
+    @classmethod
+    def at(cls, address: str, branch: str, surface: Sequence[str]) -> Repository:
+        """Return the repository; raises `InvalidValue` where it isn't on this machine."""
+        place = Path(address)
+        if "://" in address or not place.is_dir():
+            hint = "clone it, and bind the project to the clone"
+            raise InvalidValue(f"a training needs a repository on this machine: {address}", hint=hint)
+        return cls(place, branch, tuple(surface))
+
+    def head(self) -> str:
+        """Return the commit of the branch; raises `GitFailed`."""
+        return git(self.place, "rev-parse", "--verify", "--quiet", f"refs/heads/{self.branch}^{{commit}}").strip()
+
+    def refuse_dirty(self) -> None:
+        """Raise `Conflict` where the branch is checked out with changes that no commit holds."""
+        if not self._checked_out():
+            return
+        changed = git(self.place, "status", "--porcelain", "--untracked-files=no").strip().splitlines()
+        if changed:
+            files = ", ".join(line.split(maxsplit=1)[-1] for line in changed[:3])
+            hint = "commit or undo them, then go on"
+            raise Conflict(f"the working tree has changes that no commit holds: {files}", where=self.branch, hint=hint)
+
+    def candidate_of_patch(self, base: str, patch: bytes, message: str) -> Candidate:
+        """Return the commit that a patch makes of the base; raises `NoChange` or `OutsideSurface`."""
+        with self._index(base) as environ:
+            try:
+                git(self.place, "apply", "--cached", "--3way", "-", environ=environ, given=patch)
+            except GitFailed as error:
+                raise NoChange(f"the patch does not apply to {base[:8]}: {error.what}") from None
+            return self._commit(base, message, environ)
+
+    @contextmanager
+    def worktree(self, base: str) -> Iterator[Path]:
+        """Give a working tree of the base, detached, that is removed afterwards."""
+        with tempfile.TemporaryDirectory(prefix="harnesslab-proposal-") as folder:
+            place = Path(folder) / "harness"
+            git(self.place, "worktree", "add", "--quiet", "--detach", str(place), base)
+            try:
+                yield place
+            finally:
+                git(self.place, "worktree", "remove", "--force", "--force", str(place), allowed=(0, 128))
+                git(self.place, "worktree", "prune")
+
+    def candidate_of_tree(self, base: str, place: Path, message: str) -> Candidate:
+        """Return the commit that a changed working tree makes of the base; raises `NoChange` or `OutsideSurface`."""
+        with self._index(base) as environ:
+            git(self.place, "add", "--all", "--force", ".", environ={**environ, "GIT_WORK_TREE": str(place)})
+            return self._commit(base, message, environ)
+
+    def keep(self, candidate: str) -> str:
+        """Put a candidate under a ref, so that it stays whatever becomes of it; returns the ref."""
+        ref = f"{CANDIDATES}/{candidate}"
+        git(self.place, "update-ref", ref, candidate)
+        return ref
+
+    def keep_experiment(self, name: str, commit: str) -> str:
+        """Put what an experiment measured under a ref; returns the ref."""
+        ref = f"{EXPERIMENTS}/{name}"
+        git(self.place, "update-ref", ref, commit)
+        return ref
+
+    def promote(self, base: str, commit: str) -> None:
+        """Fast-forward the branch from the base to a candidate; once it is there, nothing happens.
+
+        Raises `Conflict`, and changes nothing, where the branch is elsewhere or its working tree is dirty.
+        """
+        now = self.head()
+        if now == commit:
+            return
+        if now != base:
+            raise Conflict(
+                f"the branch moved from {base[:8]} to {now[:8]} meanwhile: it was left alone",
+                where=self.branch,
+                hint=f"the candidate is kept at {CANDIDATES}/{commit[:12]}…",
+            )
+        self.refuse_dirty()
+        if self._checked_out():
+            git(self.place, "merge", "--quiet", "--ff-only", commit)
+        else:
+            git(self.place, "update-ref", f"refs/heads/{self.branch}", commit, base)
+
+    def diff(self, base: str, commit: str) -> str:
+        """Return what changed between two commits."""
+        return git(self.place, "diff", "--no-color", "--no-ext-diff", "--no-textconv", base, commit)
+
+    def _checked_out(self) -> bool:
+        if git(self.place, "rev-parse", "--is-bare-repository").strip() == "true":
+            return False
+        return git(self.place, "symbolic-ref", "--quiet", "HEAD", allowed=(0, 1)).strip() == f"refs/heads/{self.branch}"
+
+    @contextmanager
+    def _index(self, base: str) -> Iterator[dict[str, str]]:
+        """Give an index of its own, filled with the base."""
+        with tempfile.TemporaryDirectory(prefix="harnesslab-index-") as folder:
+            environ = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
+            git(self.place, "read-tree", base, environ=environ)
+            yield environ
+
+    def _commit(self, base: str, message: str, environ: dict[str, str]) -> Candidate:
+        tree = git(self.place, "write-tree", environ=environ).strip()
+        changes = git(self.place, "diff-tree", "-r", "-z", "--no-renames", base, tree).split("\0")
+        files = self._checked(list(zip(changes[0::2], changes[1::2], strict=False)))
+        commit = git(self.place, "commit-tree", tree, "-p", base, "-m", message).strip()
+        return Candidate(commit, files, self.diff(base, commit))
+
+    def _checked(self, changes: list[tuple[str, str]]) -> tuple[str, ...]:
+        """Return the changed files; raises where there is none, or one that a candidate may not change."""
+        if not changes:
+            raise NoChange("the proposal changes nothing")
+        for facts, name in changes:
+            _, mode, _, blob, _ = facts.split()
+            if not any(fnmatch.fnmatchcase(name, pattern) for pattern in self.surface):
+                allowed = ", ".join(self.surface)
+                raise OutsideSurface(f"it changes {name}, outside what a candidate may change", hint=allowed)
+            if mode in (_LINK, _MODULE):
+                raise OutsideSurface(f"it makes {name} a link, which no candidate may hold")
+            if blob.strip("0") and int(git(self.place, "cat-file", "-s", blob)) > LARGEST:
+                raise OutsideSurface(f"it makes {name} larger than {LARGEST:,} bytes")
+        return tuple(name for _, name in changes)
