@@ -16,6 +16,7 @@ from django.db import DatabaseError, close_old_connections, connection  # noqa: 
 
 from harnesslab.actions.jobs import sweep  # noqa: E402
 from harnesslab.actions.orders import interrupt_abandoned  # noqa: E402
+from harnesslab.actions.progress import follow_up  # noqa: E402
 from harnesslab.actions.uploads import discard_abandoned  # noqa: E402
 
 EVERY_S = 2.0
@@ -39,6 +40,7 @@ def tick() -> None:
         expired = sweep()
         discard_abandoned()
         interrupt_abandoned()
+        follow_up()
     except DatabaseError as error:
         log.warning("could not sweep: %s", error)
         connection.close()

@@ -7,6 +7,7 @@ a running job whose lease ran out is queued again, and after `max_attempts` it h
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from datetime import timedelta
 
 from django.db import IntegrityError, transaction
@@ -157,6 +158,28 @@ def cancel(job_id: int) -> None:
     if not Job.objects.filter(pk=job_id).exists():
         raise NotFound(f"there is no job {job_id}")
     raise Conflict("the job has already ended", where=f"job {job_id}")
+
+
+def cancel_group(group: str) -> int:
+    """Ask every job of a group that has not ended to stop; returns how many were asked."""
+    asked = 0
+    for job_id in Job.objects.filter(group=group).exclude(state__in=ENDED).values_list("pk", flat=True):
+        with suppress(Conflict):  # it ended meanwhile
+            cancel(job_id)
+            asked += 1
+    return asked
+
+
+def requeue_group(group: str) -> int:
+    """Queue the cancelled and failed jobs of a group again; returns how many."""
+    back = Job.objects.filter(group=group, state__in=(JobState.CANCELLED, JobState.FAILED))
+    queues = set(back.values_list("queue", flat=True))
+    count = back.update(
+        state=JobState.QUEUED, attempt=0, cancel_requested=False, ended_at=None, message="queued again", result={}
+    )
+    for name in queues:
+        ring_next(name)
+    return count
 
 
 def sweep() -> int:

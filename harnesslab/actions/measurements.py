@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from harnesslab.accounts.models import User
@@ -16,6 +17,7 @@ from harnesslab.core.cases import CaseDefinition
 from harnesslab.core.errors import Conflict
 from harnesslab.core.experiments import Binding, Kind, Plan, State
 from harnesslab.core.recipe import RUN, Recipe, SideEffects
+from harnesslab.core.training import TrainingState
 from harnesslab.queries.bindings import binding_of
 from harnesslab.queries.engines import engine_named
 from harnesslab.queries.measurements import group_of, measured
@@ -136,7 +138,13 @@ def _row(
 
 
 def conclude(experiment_id: int) -> bool:
-    """Close an experiment whose rollouts have all ended; True for the one caller that did."""
+    """Close an experiment whose rollouts have all ended; True for the one caller that did.
+
+    While its training is stopped it stays open: its cancelled rollouts are queued again when the training goes on.
+    """
+    stopped = Q(training__isnull=False) & ~Q(training__state=TrainingState.RUNNING)
+    if Experiment.objects.filter(stopped, pk=experiment_id).exists():
+        return False
     if Job.objects.filter(group=group_of(experiment_id)).exclude(state__in=ENDED).exists():
         return False
     found = measured(experiment_id)
@@ -154,13 +162,7 @@ def cancel(experiment_id: int) -> int:
     row = Experiment.objects.filter(pk=experiment_id, state=State.RUNNING)
     if not row.update(state=State.CANCELLED, ended_at=timezone.now()):
         raise Conflict("the experiment is not running", where=f"experiment {experiment_id}")
-    asked = 0
-    for job in Job.objects.filter(group=group_of(experiment_id)).exclude(state__in=ENDED):
-        try:
-            jobs.cancel(job.pk)
-        except Conflict:
-            continue  # it ended meanwhile
-        asked += 1
+    asked = jobs.cancel_group(group_of(experiment_id))
     found = measured(experiment_id)
     Experiment.objects.filter(pk=experiment_id).update(solved=len(found.solved))
     return asked

@@ -26,8 +26,7 @@ from harnesslab.queries.rerun_paths import parted_by_retry, same_as, strictest, 
 from harnesslab.queries.reruns import get_rerun, plan_of, recipe_of
 from harnesslab.queries.rollouts import get_rollout
 from harnesslab.queries.tapes import StoredTape
-from harnesslab.store.models import AuditEntry, Job, RegressionCase, Rerun, Rollout
-from harnesslab.store.models.jobs import ENDED
+from harnesslab.store.models import AuditEntry, RegressionCase, Rerun, Rollout
 from harnesslab.store.text import storable
 from workers.driver.checkout import resolve
 
@@ -131,14 +130,7 @@ def harness_cache() -> Path:
 
 def cancel(rerun_id: int) -> int:
     """Ask every attempt that has not ended to stop; returns how many were asked."""
-    asked = 0
-    for job in Job.objects.filter(group=f"rerun {get_rerun(rerun_id).pk}").exclude(state__in=ENDED):
-        try:
-            jobs.cancel(job.pk)
-        except Conflict:
-            continue  # it ended meanwhile
-        asked += 1
-    return asked
+    return jobs.cancel_group(f"rerun {get_rerun(rerun_id).pk}")
 
 
 @dataclass(frozen=True, slots=True)

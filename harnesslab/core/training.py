@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -82,6 +82,10 @@ class TrainingPlan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkno
     """Whether a promoted candidate is measured anew, over the whole panel, before it is a baseline."""
     unchanged: bool = False
     """Whether an A/A run of the first baseline is made: measured again unchanged."""
+
+    def measure_only(self, cases: Sequence[str]) -> Plan:
+        """Return how a subset of the panel is measured."""
+        return msgspec.structs.replace(self.measure, cases=tuple(cases))
 
     def to_json(self) -> JSON:
         """Return the plan as JSON."""

@@ -37,6 +37,15 @@ def epochs_of(training: Training) -> list[Epoch]:
     return list(training.epochs.select_related("baseline", "candidate").order_by("number"))
 
 
+def get_epoch(epoch_id: int) -> Epoch:
+    """Return an epoch with what it belongs to; raises `NotFound`."""
+    row = Epoch.objects.select_related("training__project", "training__panel__panel", "baseline", "candidate")
+    found = row.filter(pk=epoch_id).first()
+    if found is None:
+        raise NotFound(f"there is no epoch {epoch_id}")
+    return found
+
+
 def running_trainings() -> Sequence[int]:
     """Return the trainings that go on."""
     return list(Training.objects.filter(state=TrainingState.RUNNING).order_by("pk").values_list("pk", flat=True))

@@ -8,12 +8,14 @@ from typing import Any
 
 from celery.signals import worker_shutting_down
 
-from harnesslab.actions import engines, jobs, reruns, uploads
+from harnesslab.actions import certifications, engines, epochs, jobs, progress, reruns, uploads
 from harnesslab.actions.leases import HeldLease
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.queue import TASK, app
 from workers.tasks.attempts import Attempt
+from workers.tasks.certifications import run_certification
 from workers.tasks.engines import run_probe
+from workers.tasks.proposals import run_proposal
 from workers.tasks.rollouts import run_rollout
 
 log = logging.getLogger(__name__)
@@ -24,6 +26,8 @@ KINDS: Mapping[str, Work] = {
     "import": lambda attempt: uploads.run_import(dict(attempt.payload), attempt.progress),
     reruns.KIND: run_rollout,
     engines.PROBE: run_probe,
+    certifications.KIND: run_certification,
+    epochs.PROPOSE: run_proposal,
 }
 """What each kind of job does."""
 CLEANUPS: Mapping[str, Callable[[dict[str, Any]], None]] = {"import": uploads.discard_upload}
@@ -44,6 +48,8 @@ def run_job(job_id: int) -> None:
         _attempt(job.kind, job.payload, lease)
     if job.kind in CLEANUPS and jobs.has_ended(job.pk):
         CLEANUPS[job.kind](job.payload)
+    if jobs.has_ended(job.pk):
+        progress.after(job.group)
     if not _shutting_down:  # the sweeper rings for others
         jobs.ring_next(job.queue)
 

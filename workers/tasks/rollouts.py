@@ -16,7 +16,7 @@ from harnesslab.actions import orders, reruns, slots
 from harnesslab.actions.guarded import GuardedEngine
 from harnesslab.actions.recorder import Ending, Placement, Recorder
 from harnesslab.core.errors import HarnessLabError
-from harnesslab.core.ports import EngineDown, Sandboxes, SandboxRefused
+from harnesslab.core.ports import EngineDown, SandboxRefused
 from harnesslab.core.recipe import HarnessKind, Recipe
 from harnesslab.core.record import altered
 from harnesslab.core.rollout import UNSCORABLE, Grade, Outcome, Recording, Source
@@ -26,7 +26,7 @@ from harnesslab.queries.orders import Order, load
 from workers.driver.episode import Episode
 from workers.driver.run import Begun, Done, Parts, run
 from workers.engines.catalogue import engine as make_engine
-from workers.sandboxes.available import sandboxes
+from workers.sandboxes.choice import sandboxes_for
 from workers.tasks.attempts import Attempt
 
 INFRA_ATTEMPTS = 3
@@ -103,7 +103,7 @@ class _Run:
         parts = Parts(
             recipe=order.recipe,
             engine=guarded,
-            sandboxes=_sandboxes(order.recipe),
+            sandboxes=sandboxes_for(order.recipe),
             cache=reruns.harness_cache(),
             plan=order.plan,
             trace=trace,
@@ -160,11 +160,6 @@ class _Run:
         except DatabaseError as error:  # the sweeper closes it once the database is back
             log.warning("rollout %s stays open: %s", recorder.rollout.pk, error)
         return Made(recorder.rollout.pk, Outcome.INFRA_ERROR, why)
-
-
-def _sandboxes(recipe: Recipe) -> Sandboxes:
-    """Return what makes the case's sandboxes: containers where it names an image, else this machine's own."""
-    return sandboxes(recipe.case.image)["docker" if recipe.case.image else "bubblewrap"]
 
 
 def _with_commit(recipe: Recipe, commit: str) -> Recipe:

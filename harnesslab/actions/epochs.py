@@ -1,0 +1,222 @@
+"""The loop: each epoch measures a baseline, certifies it, asks for one change, measures it, judges it, and ends.
+
+Nothing of it waits in a process. Every state is a row, every piece of work a job with a key of its own; `advance`
+looks what has ended and does what follows, as often as anyone asks, and a killed process costs what it was doing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from django.utils import timezone
+
+from harnesslab.actions import jobs
+from harnesslab.actions.certifications import certify
+from harnesslab.actions.decisions import NOT_MEASURED, decide
+from harnesslab.actions.measurements import Purpose, conclude, measure
+from harnesslab.actions.memos import write_memo
+from harnesslab.core.errors import Conflict, HarnessLabError
+from harnesslab.core.experiments import Kind, State, Verdict
+from harnesslab.core.training import OPEN, SKIPS, EpochState, TrainingState
+from harnesslab.queries.measurements import certified_cases, get_measured, measured
+from harnesslab.queries.trainings import get_epoch, get_training, repository_of, training_plan
+from harnesslab.store.locks import held
+from harnesslab.store.models import Epoch, Experiment, Job, JobState, Training
+from harnesslab.store.models.jobs import ENDED
+from harnesslab.store.text import as_object, frozen, storable, thawed
+
+PROPOSE = "propose"
+PROPOSE_QUEUE = "cpu"
+_ENDS: Mapping[Verdict, EpochState] = {
+    Verdict.PROMOTED: EpochState.PROMOTED,
+    Verdict.REJECTED: EpochState.REJECTED,
+    Verdict.INVALID_INFRA: EpochState.INVALID,
+}
+log = logging.getLogger(__name__)
+
+
+def proposals_of(epoch_id: int) -> str:
+    """Return the group of an epoch's proposals."""
+    return f"{PROPOSE} {epoch_id}"
+
+
+def advance(training_id: int) -> None:
+    """Do all that can be done of a training now; an expected failure stops it with its sentence, to be taken up."""
+    with held(f"training {training_id}"):
+        try:
+            while _step(get_training(training_id)):
+                continue
+        except HarnessLabError as error:
+            log.info("training %s stops: %s", training_id, error.sentence)
+            _end(training_id, TrainingState.STOPPED, error.sentence)
+
+
+def _step(training: Training) -> bool:
+    """Take one step; False where nothing can be done but wait."""
+    if training.state != TrainingState.RUNNING:
+        return False
+    epoch = Epoch.objects.filter(training=training).order_by("-number").first()
+    if epoch is None or epoch.state not in OPEN:
+        return _next_epoch(training, epoch)
+    return _STEPS[EpochState(epoch.state)](get_epoch(epoch.pk))
+
+
+def _next_epoch(training: Training, last: Epoch | None) -> bool:
+    plan = training_plan(training)
+    number = 0 if last is None else last.number + 1
+    if number >= plan.epochs:
+        return _end(training.pk, TrainingState.DONE, f"all {plan.epochs} epochs are over")
+    recent = Epoch.objects.filter(training=training).order_by("-number")[:SKIPS]
+    if len(recent) == SKIPS and all(_without_measurement(epoch) for epoch in recent):
+        why = "; ".join(epoch.reason for epoch in recent)
+        return _end(training.pk, TrainingState.STOPPED, f"{SKIPS} epochs in a row measured no candidate: {why}")
+    head = repository_of(training.project).head()
+    baseline = None
+    if last is not None:
+        promoted = last.state == EpochState.PROMOTED
+        baseline = (None if plan.remeasure else last.candidate) if promoted else last.baseline
+    same = baseline is not None and baseline.revision == head
+    Epoch.objects.create(training=training, number=number, base_commit=head, baseline=baseline if same else None)
+    return True
+
+
+def _without_measurement(epoch: Epoch) -> bool:
+    return epoch.state == EpochState.SKIPPED or (epoch.state == EpochState.INVALID and epoch.reason == NOT_MEASURED)
+
+
+def _measure_baseline(epoch: Epoch) -> bool:
+    training, plan = epoch.training, training_plan(epoch.training)
+    if epoch.baseline is None:
+        purpose = Purpose(Kind.BASELINE, training=training)
+        tried = Experiment.objects.filter(training=training, revision=epoch.base_commit, kind=Kind.BASELINE).count()
+        key = f"training {training.pk} baseline {epoch.number} {tried}"
+        made = measure(training.project, epoch.base_commit, training.panel, plan.measure, purpose, key=key)
+        repository_of(training.project).keep_experiment(made.name, made.revision)
+        Epoch.objects.filter(pk=epoch.pk).update(baseline=made)
+        return True
+    if _waits(epoch.baseline):
+        return False
+    if epoch.baseline.state == State.CANCELLED:
+        Epoch.objects.filter(pk=epoch.pk).update(baseline=None)
+        raise Conflict(f"its baseline {epoch.baseline.name} was cancelled", where=f"epoch {epoch.number + 1}")
+    if missing := measured(epoch.baseline.pk).missing:
+        Epoch.objects.filter(pk=epoch.pk).update(baseline=None)
+        raise Conflict(f"{len(missing)} cases of the baseline could not be measured, such as {missing[0][0]!r}")
+    return _move(epoch, EpochState.CERTIFYING if plan.certify else EpochState.PROPOSING)
+
+
+def _certify(epoch: Epoch) -> bool:
+    baseline = epoch.baseline
+    if baseline is None:
+        return _move(epoch, EpochState.BASELINE)
+    if not certify(get_measured(baseline.pk)):
+        return False
+    training, plan = epoch.training, training_plan(epoch.training)
+    if plan.unchanged and epoch.number == 0:
+        purpose = Purpose(Kind.BASELINE, baseline, training, "measured again unchanged", baseline.revision)
+        key = f"training {training.pk} unchanged"
+        measure(training.project, baseline.revision, training.panel, plan.measure, purpose, key=key)
+    return _move(epoch, EpochState.PROPOSING)
+
+
+def _propose(epoch: Epoch) -> bool:
+    job = Job.objects.filter(group=proposals_of(epoch.pk)).order_by("-pk").first()
+    if job is None:
+        group = proposals_of(epoch.pk)
+        jobs.enqueue(PROPOSE, {"epoch": epoch.pk}, idempotency_key=group, queue_name=PROPOSE_QUEUE, group=group)
+        return False
+    if job.state not in ENDED:
+        return False
+    if job.state != JobState.DONE:
+        raise Conflict(f"the proposer came to no end: {job.message}", where=f"epoch {epoch.number + 1}")
+    result = as_object(job.result)
+    if result.get("over"):
+        Epoch.objects.filter(pk=epoch.pk).delete()
+        return _end(epoch.training_id, TrainingState.DONE, str(result["declined"]))
+    proposer = {**as_object(result.get("facts")), "changed": result.get("changed"), "memo": result.get("memo")}
+    known = {"mechanism": storable(str(result.get("mechanism") or ""), 400), "proposer": frozen(proposer)}
+    Epoch.objects.filter(pk=epoch.pk).update(commit=str(result.get("commit") or ""), **known)
+    if "declined" in result:
+        return _close(epoch, EpochState.SKIPPED, str(result["declined"]))
+    return _move(epoch, EpochState.MEASURING)
+
+
+def _measure_candidate(epoch: Epoch) -> bool:
+    if epoch.candidate is None:
+        _order_candidate(epoch)
+        return True
+    if _waits(epoch.candidate):
+        return False
+    if epoch.candidate.state == State.CANCELLED:
+        return _close(epoch, EpochState.SKIPPED, f"{epoch.candidate.name} was cancelled")
+    return _judge(epoch, epoch.candidate)
+
+
+def _order_candidate(epoch: Epoch) -> None:
+    training, plan, baseline = epoch.training, training_plan(epoch.training), epoch.baseline
+    if baseline is None:
+        raise Conflict("there is no baseline to measure it against", where=f"epoch {epoch.number + 1}")
+    asked = plan.measure
+    if plan.certify:
+        cases = certified_cases(get_measured(baseline.pk))
+        if not cases:
+            raise Conflict("certification excluded every case", where=baseline.name)
+        asked = plan.measure_only(cases)
+    purpose = Purpose(Kind.CANDIDATE, baseline, training, epoch.mechanism, epoch.base_commit)
+    key = f"training {training.pk} candidate {epoch.number}"
+    made = measure(training.project, epoch.commit, training.panel, asked, purpose, key=key)
+    repository_of(training.project).keep_experiment(made.name, made.revision)
+    Epoch.objects.filter(pk=epoch.pk).update(candidate=made)
+
+
+def _judge(epoch: Epoch, candidate: Experiment) -> bool:
+    """Decide, promote where it is so decided, and end the epoch; each part can be done again after a kill."""
+    plan = training_plan(epoch.training)
+    changed = as_object(thawed(epoch.proposer)).get("changed")
+    row = get_measured(candidate.pk)
+    if not row.verdict:
+        try:
+            decide(row, plan.criterion, [str(each) for each in changed] if isinstance(changed, list) else None)
+        except Conflict as error:
+            return _close(epoch, EpochState.INVALID, error.sentence)
+        row = get_measured(candidate.pk)
+    if row.verdict == Verdict.PROMOTED:
+        repository_of(epoch.training.project).promote(epoch.base_commit, epoch.commit)
+    return _close(epoch, _ENDS[Verdict(row.verdict)], row.reason)
+
+
+def _waits(experiment: Experiment) -> bool:
+    """Say whether an experiment still runs, closing it where all of its rollouts have ended."""
+    if experiment.state == State.RUNNING:
+        conclude(experiment.pk)
+        experiment.refresh_from_db(fields=["state"])
+    return experiment.state == State.RUNNING
+
+
+def _move(epoch: Epoch, state: EpochState) -> bool:
+    return bool(Epoch.objects.filter(pk=epoch.pk, state=epoch.state).update(state=state))
+
+
+def _close(epoch: Epoch, state: EpochState, reason: str) -> bool:
+    """End an epoch and write the memo that follows it."""
+    now = timezone.now()
+    Epoch.objects.filter(pk=epoch.pk).update(state=state, reason=storable(reason), ended_at=now)
+    fresh = get_epoch(epoch.pk)
+    notes = as_object(thawed(fresh.proposer)).get("memo")
+    write_memo(fresh, notes if isinstance(notes, str) else None)
+    return True
+
+
+def _end(training_id: int, state: TrainingState, sentence: str) -> bool:
+    ended = {"state": state, "sentence": storable(sentence), "ended_at": timezone.now()}
+    Training.objects.filter(pk=training_id, state=TrainingState.RUNNING).update(**ended)
+    return False
+
+
+_STEPS: Mapping[EpochState, Callable[[Epoch], bool]] = {
+    EpochState.BASELINE: _measure_baseline,
+    EpochState.CERTIFYING: _certify,
+    EpochState.PROPOSING: _propose,
+    EpochState.MEASURING: _measure_candidate,
+}

@@ -1,0 +1,51 @@
+"""What follows when jobs end: experiments are concluded, trainings go on. Safe to ask at any time, by anyone."""
+
+from __future__ import annotations
+
+import logging
+
+from harnesslab.actions.decisions import decide
+from harnesslab.actions.epochs import advance
+from harnesslab.actions.measurements import conclude
+from harnesslab.core.errors import HarnessLabError
+from harnesslab.core.experiments import Kind, State
+from harnesslab.core.natural import natural
+from harnesslab.core.promotion import StrictPareto
+from harnesslab.queries.measurements import get_measured
+from harnesslab.queries.trainings import get_epoch, running_trainings
+from harnesslab.store.models import Experiment
+
+log = logging.getLogger(__name__)
+
+
+def after(group: str) -> None:
+    """Do what follows the end of a job of a group; nothing for a group that nothing waits for."""
+    word, _, number = group.partition(" ")
+    pk = natural(number)
+    if pk is None or word not in ("experiment", "certify", "propose"):
+        return
+    try:
+        if word == "propose":
+            advance(get_epoch(pk).training_id)
+        else:
+            _after_experiment(pk)
+    except HarnessLabError as error:  # such as a row that was deleted meanwhile
+        log.warning("after %s: %s", group, error.sentence)
+
+
+def follow_up() -> None:
+    """Look after everything that runs: what a killed process left undone is done now."""
+    for experiment in Experiment.objects.filter(state=State.RUNNING, training=None).values_list("pk", flat=True):
+        after(f"experiment {experiment}")
+    for training in running_trainings():
+        advance(training)
+
+
+def _after_experiment(experiment_id: int) -> None:
+    row = get_measured(experiment_id)
+    if row.training_id is not None:
+        conclude(experiment_id)
+        advance(row.training_id)
+        return
+    if conclude(experiment_id) and row.kind == Kind.CANDIDATE and row.baseline is not None:
+        decide(row, StrictPareto.name)

@@ -1,0 +1,98 @@
+"""Trainings: begun, stopped, and taken up again; `epochs` moves them forwards."""
+
+from __future__ import annotations
+
+from django.db import IntegrityError, transaction
+
+from harnesslab.accounts.models import User
+from harnesslab.actions import jobs
+from harnesslab.actions.certifications import audits_of
+from harnesslab.actions.epochs import advance, proposals_of
+from harnesslab.core.errors import Conflict, InvalidValue
+from harnesslab.core.training import OPEN, TrainingPlan, TrainingState
+from harnesslab.queries.criteria import criterion
+from harnesslab.queries.engines import engine_named
+from harnesslab.queries.measurements import group_of
+from harnesslab.queries.panels import definition_of
+from harnesslab.queries.trainings import get_training, repository_of
+from harnesslab.store.models import AuditEntry, Epoch, PanelRevision, Project, Training
+from harnesslab.store.text import frozen
+from workers.training.proposers import proposer
+
+MOST_EPOCHS = 1000
+
+
+def train(
+    project: Project, panel: PanelRevision, plan: TrainingPlan, *, user: User | None = None, key: str = ""
+) -> Training:
+    """Begin a training; the same key gives the one that is there.
+
+    Raises `InvalidValue`, `NotFound` or `Conflict` for what can't be trained: a dirty or missing branch among them.
+    """
+    known = Training.objects.filter(key=key).first() if key else None
+    if known is not None:
+        return known
+    _check(project, panel, plan)
+    try:
+        with transaction.atomic():
+            row = Training.objects.create(
+                project=project, panel=panel, plan=frozen(plan.to_json()), key=key or None, created_by=user
+            )
+            if user is not None:
+                AuditEntry.objects.create(user=user, action="train", subject=f"training {row.pk}", detail={})
+    except IntegrityError:
+        known = Training.objects.filter(key=key).first() if key else None
+        if known is None:
+            raise
+        return known
+    advance(row.pk)
+    return get_training(row.pk)
+
+
+def _check(project: Project, panel: PanelRevision, plan: TrainingPlan) -> None:
+    if not 1 <= plan.epochs <= MOST_EPOCHS:
+        raise InvalidValue(f"{plan.epochs} epochs", where="epochs", hint=f"from 1 to {MOST_EPOCHS}")
+    plan.measure.checked()
+    engine_named(plan.measure.engine)
+    criterion(plan.criterion)
+    proposer(plan.proposer)
+    definition_of(panel).chosen(plan.measure.cases)
+    repository = repository_of(project)
+    repository.head()
+    repository.refuse_dirty()
+    other = Training.objects.filter(project=project, state=TrainingState.RUNNING).first()
+    if other is not None:
+        raise Conflict(f"training {other.pk} of the project is running", hint="stop it, or wait for its end")
+
+
+def stop(training_id: int) -> None:
+    """Stop a training where it is: what is measured stays, what is not is cancelled and can be queued again."""
+    if not Training.objects.filter(pk=training_id, state=TrainingState.RUNNING).update(
+        state=TrainingState.STOPPED, sentence="stopped on request"
+    ):
+        raise Conflict("the training is not running", where=f"training {training_id}")
+    for group in _groups(get_training(training_id)):
+        jobs.cancel_group(group)
+
+
+def resume(training_id: int) -> None:
+    """Go on where a training stopped."""
+    training = get_training(training_id)
+    repository_of(training.project).refuse_dirty()
+    if not Training.objects.filter(pk=training_id, state__in=(TrainingState.STOPPED, TrainingState.FAILED)).update(
+        state=TrainingState.RUNNING, sentence="", ended_at=None
+    ):
+        raise Conflict("the training has not stopped", where=f"training {training_id}")
+    for group in _groups(training):
+        jobs.requeue_group(group)
+    advance(training_id)
+
+
+def _groups(training: Training) -> list[str]:
+    """Return the groups of the jobs that a training's open epoch waits for."""
+    epoch = Epoch.objects.filter(training=training, state__in=OPEN).order_by("-number").first()
+    if epoch is None:
+        return []
+    measured = [each for each in (epoch.baseline_id, epoch.candidate_id) if each is not None]
+    groups = [group_of(each) for each in measured] + [audits_of(each) for each in measured]
+    return [*groups, proposals_of(epoch.pk)]

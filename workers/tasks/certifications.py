@@ -1,0 +1,50 @@
+"""The job that certifies one case of an experiment: each of its trials is run again in a fresh sandbox."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from harnesslab.core.certification import Certificate, CertificateVerdict, Fork
+from harnesslab.core.errors import NotFound
+from harnesslab.queries.manifests import load_manifest
+from harnesslab.queries.measurements import rollouts_of
+from harnesslab.queries.reruns import recipe_of
+from harnesslab.queries.tapes import StoredTape
+from workers.driver.audit import audit
+from workers.sandboxes.choice import sandboxes_for
+from workers.tasks.attempts import Attempt
+
+_WORST = (CertificateVerdict.FORKED, CertificateVerdict.NO_CHAIN, CertificateVerdict.DETERMINISTIC)
+
+
+def run_certification(attempt: Attempt) -> dict[str, Any]:
+    """Audit a case; the worst of its trials is its certificate."""
+    case = str(attempt.payload["case"])
+    rows = rollouts_of(int(attempt.payload["experiment"]), case)
+    if not rows:
+        raise NotFound(f"no rollout of {case!r} is left to certify")
+    found = []
+    for place, row in enumerate(rows):
+        if attempt.stopped():
+            return {"cancelled": True}
+        identity = load_manifest(row.manifest_id).identity
+        trace = StoredTape(row).trace()
+        found.append(audit(recipe_of(row), trace, identity, sandboxes_for, attempt.stopped))
+        attempt.progress(place + 1, f"{case}: {found[-1].verdict.value}")
+    worst = min(found, key=lambda each: _WORST.index(each.verdict))
+    return {"certificate": _storable(worst).to_json()}
+
+
+def _storable(found: Certificate) -> Certificate:
+    """Return a certificate whose excerpts every database takes."""
+    if found.fork is None:
+        return found
+    fork = found.fork
+    shown = {name: _clean(getattr(fork, name)) for name in ("command", "recorded", "live")}
+    return msgspec.structs.replace(found, fork=Fork(fork.place, what=fork.what, **shown))
+
+
+def _clean(text: str) -> str:
+    return text.replace("\x00", "␀").encode("utf-8", "replace").decode()

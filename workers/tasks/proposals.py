@@ -1,0 +1,43 @@
+"""The job that asks a training's proposer for one change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harnesslab.core.canonical import JSON
+from harnesslab.queries.evidence import evidence
+from harnesslab.queries.trainings import get_epoch, latest_memo, repository_of, training_plan, used_patches
+from workers.tasks.attempts import Attempt
+from workers.training.proposers import Declined, Occasion, proposer
+
+
+def run_proposal(attempt: Attempt) -> dict[str, Any]:
+    """Ask once, and keep the candidate under a ref; what became of it is the job's result."""
+    epoch = get_epoch(int(attempt.payload["epoch"]))
+    training = epoch.training
+    repository = repository_of(training.project)
+    occasion = Occasion(
+        base=epoch.base_commit,
+        memo=latest_memo(training.project),
+        evidence=evidence(epoch.baseline) if epoch.baseline is not None else {},
+        used=used_patches(training),
+    )
+    attempt.progress(0, "asking the proposer for one change")
+    found = proposer(training_plan(training).proposer).propose(repository, occasion, attempt.stopped)
+    if attempt.stopped():
+        return {"cancelled": True}
+    facts: dict[str, JSON] = dict(found.facts)
+    if isinstance(found, Declined):
+        return {"declined": found.why, "over": found.over, "mechanism": found.mechanism, "facts": facts}
+    candidate = found.candidate
+    ref = repository.keep(candidate.commit)
+    attempt.progress(1, f"{candidate.commit[:8]}: {found.mechanism}")
+    return {
+        "commit": candidate.commit,
+        "ref": ref,
+        "mechanism": found.mechanism,
+        "files": list(candidate.files),
+        "changed": None if found.changed is None else list(found.changed),
+        "facts": facts,
+        "memo": found.memo,
+    }
