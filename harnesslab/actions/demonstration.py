@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from django.conf import settings
 
+from harnesslab.actions.bindings import bind
 from harnesslab.actions.engines import EMBEDDED_NAME
 from harnesslab.actions.orders import order
+from harnesslab.actions.panels import store_panel
 from harnesslab.actions.rollouts import store_recording
+from harnesslab.actions.trainings import train
 from harnesslab.core.cases import CaseDefinition
-from harnesslab.core.recipe import HarnessSource, Recipe, SideEffects
+from harnesslab.core.experiments import Binding, Plan
+from harnesslab.core.panels import PanelDefinition
+from harnesslab.core.recipe import RUN, HarnessSource, Recipe, SideEffects
+from harnesslab.core.training import Proposer, ProposerKind, TrainingPlan
 from harnesslab.queries.orders import Belonging
-from harnesslab.store.models import Engine, Rollout
+from harnesslab.store.models import Engine, Rollout, Training
 from workers.demonstration.project import ROOT_SEED, recordings
-from workers.demonstration.repository import BASELINE, ensure_repository
-from workers.demonstration.shell_cases import ASKED, SHELL_CASES, UNPINNED
+from workers.demonstration.repository import BASELINE, PATCHES, ensure_repository
+from workers.demonstration.shell_cases import ASKED, SHELL_CASES, TRAINING_CASES, UNPINNED
 
 PROJECT = "demonstration"
+TRAINING_PROJECT = "small shell training"
 LIVE_CASES: tuple[CaseDefinition, ...] = (*SHELL_CASES[:6], UNPINNED, ASKED)
 
 
@@ -36,6 +44,23 @@ def order_live(cases: tuple[CaseDefinition, ...] = LIVE_CASES) -> int:
         belonging = Belonging(PROJECT, "small shell", tags=("reference harness",))
         order(recipe(case), belonging, key=f"demonstration {case.digest}")
     return len(cases)
+
+
+def train_demonstration(cases: Sequence[CaseDefinition] = TRAINING_CASES, patches: Path = PATCHES) -> Training:
+    """Begin the small training, or return the one that was begun before: a real one, on the embedded engine."""
+    home: Path = settings.CONFIG.home
+    place = ensure_repository(home, "training")
+    harness = HarnessSource("reference", str(place))
+    binding = Binding(harness, surface=("harness.py", "examples/*.json"), tools={RUN: SideEffects.SANDBOXED})
+    project = bind(TRAINING_PROJECT, binding)
+    panel = store_panel(TRAINING_PROJECT, "small shell", PanelDefinition(tuple(cases)))
+    plan = TrainingPlan(
+        measure=Plan(EMBEDDED_NAME, root_seed=str(ROOT_SEED)),
+        proposer=Proposer(ProposerKind.PATCHES, folder=str(patches)),
+        epochs=len(list(patches.glob("*.patch"))) or 1,
+        unchanged=True,
+    )
+    return train(project, panel, plan, key=f"demonstration {panel.digest}")
 
 
 def recipe(case: CaseDefinition) -> Recipe:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -12,9 +11,10 @@ from pathlib import Path
 from workers.driver.checkout import CheckoutFailed
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
+PATCHES = Path(__file__).resolve().parent / "patches"
+"""The queue of changes that the small training tries."""
 BASELINE, PLAIN = "r1", "r2"
 """Tags: the reference harness, and the same with a changed prompt: no worked examples."""
-_BLOCK = re.MULTILINE | re.DOTALL
 _IDENTITY = {
     "GIT_AUTHOR_NAME": "HarnessLab",
     "GIT_AUTHOR_EMAIL": "demonstration@harnesslab.invalid",
@@ -27,17 +27,18 @@ _IDENTITY = {
 }
 
 
-def ensure_repository(home: Path) -> Path:
-    """Return the repository, made where it isn't there yet."""
-    place = home / "harnesses" / "reference"
+def ensure_repository(home: Path, name: str = "reference") -> Path:
+    """Return the repository, made where it isn't there yet; a training gets one of its own to promote in."""
+    place = home / "harnesses" / name
     if (place / ".git").is_dir():
         return place
     place.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(dir=place.parent))
     _git(made, "init", "--quiet", "--initial-branch=main")
-    code = (REFERENCE / "harness.py").read_text()
-    _commit(made, code, "Reference harness: run or submit", BASELINE)
-    _commit(made, _without_examples(code), "Prompt without worked examples", PLAIN)
+    shutil.copytree(REFERENCE, made, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    _commit(made, "Reference harness: run or submit", BASELINE)
+    shutil.rmtree(made / "examples")
+    _commit(made, "Prompt without worked examples", PLAIN)
     _git(made, "checkout", "--quiet", "-B", "main", BASELINE)
     try:
         made.rename(place)
@@ -46,15 +47,8 @@ def ensure_repository(home: Path) -> Path:
     return place
 
 
-def _without_examples(code: str) -> str:
-    return re.sub(
-        r"^EXAMPLES = \(\n.*?^\)\n", "EXAMPLES: tuple[tuple[str, tuple[str, ...]], ...] = ()\n", code, flags=_BLOCK
-    )
-
-
-def _commit(place: Path, code: str, message: str, tag: str) -> None:
-    (place / "harness.py").write_text(code)
-    _git(place, "add", "harness.py")
+def _commit(place: Path, message: str, tag: str) -> None:
+    _git(place, "add", "--all")
     _git(place, "commit", "--quiet", "--message", message)
     _git(place, "tag", tag)
 

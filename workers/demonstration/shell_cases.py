@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from harnesslab.core.cases import Budgets, CaseDefinition, SimulatedUser, Verifier
 
 BUDGETS = Budgets(steps=6, wall=180.0, command=5.0, verify=20.0, output=96, context=2048)
@@ -17,10 +19,12 @@ def _case(
     tests: Mapping[str, str],
     files: Mapping[str, str] | None = None,
     user: SimulatedUser | None = None,
+    setup: tuple[str, ...] = (),
+    budgets: Budgets = BUDGETS,
 ) -> CaseDefinition:
     verifier = Verifier(tests=tests)
     return CaseDefinition(
-        name, instruction, files or {}, verifier=verifier, budgets=BUDGETS, user=user, tags=("shell",)
+        name, instruction, files or {}, setup, verifier=verifier, budgets=budgets, user=user, tags=("shell",)
     )
 
 
@@ -110,6 +114,27 @@ SHELL_CASES: tuple[CaseDefinition, ...] = (
 )
 """The panel: sixteen cases that a small model solves some of."""
 
+FORKING = _case(
+    "session-note",
+    "Write the word ready into note.txt.",
+    _holds("note.txt", "ready"),
+    setup=("touch session-$(cut -c1-8 /proc/sys/kernel/random/uuid)",),
+)
+"""Its environment makes a file with a name that nothing pins, so that certification finds it to fork."""
+SLOW = _case(
+    "slow-check",
+    "Make a folder named backup.",
+    {"backup is a folder": "sleep 30; [ -d backup ]"},
+    budgets=msgspec.structs.replace(BUDGETS, verify=1.0),
+)
+"""Its check outlasts its time, so that its verdict can't be trusted."""
+TRAINING_BUDGETS = msgspec.structs.replace(BUDGETS, steps=4, output=48)
+TRAINING_CASES: tuple[CaseDefinition, ...] = (
+    *(msgspec.structs.replace(case, budgets=TRAINING_BUDGETS) for case in SHELL_CASES),
+    msgspec.structs.replace(FORKING, budgets=TRAINING_BUDGETS),
+    msgspec.structs.replace(SLOW, budgets=msgspec.structs.replace(TRAINING_BUDGETS, verify=1.0)),
+)
+"""The panel of the small training: the sixteen, one that forks, and one whose check is too slow."""
 UNPINNED = _case(
     "unpinned-report",
     "Create a file named report.txt that holds the word ok.",
