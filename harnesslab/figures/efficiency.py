@@ -11,6 +11,8 @@ from harnesslab.core.tool_uses import ToolUse
 from harnesslab.figures.template import BAD, GOOD, NONE, ROW, SERIES, figure, plain
 
 MOST_TOOLS = 12
+MANIFOLD = 10
+"""A change from here on is written as a factor."""
 _SPENT = {Score.SOLVED: (GOOD, ""), Score.FAILED: (BAD, ""), Score.UNSCORED: (NONE, "/")}
 
 
@@ -27,7 +29,7 @@ def levers_figure(moved: Sequence[tuple[str, Levers]]) -> dict[str, Any]:
                 "y": [bar.name for bar in bars],
                 "x": [bar.log for bar in bars],
                 "text": [_change(bar) for bar in bars],
-                "textposition": "auto",
+                "textposition": "outside",
                 "cliponaxis": False,
                 "hovertext": [f"{plain(name)}<br>{bar.name}: {_text(bar.a)} → {_text(bar.b)}" for bar in bars],
                 "hoverinfo": "text",
@@ -39,7 +41,7 @@ def levers_figure(moved: Sequence[tuple[str, Levers]]) -> dict[str, Any]:
     x = {
         "title": "ln(here ÷ A): left of 0 is fewer tokens per solve",
         "zeroline": True,
-        "range": [-1.25 * reach, 1.25 * reach],
+        "range": [-1.35 * reach, 1.35 * reach],
     }
     return figure(data, height=90 + ROW * rows, x=x, y={"autorange": "reversed"})
 
@@ -47,6 +49,8 @@ def levers_figure(moved: Sequence[tuple[str, Levers]]) -> dict[str, Any]:
 def _change(bar: Lever) -> str:
     if bar.change is None:
         return "undefined"
+    if bar.change >= MANIFOLD - 1:
+        return f"×{bar.change + 1:,.0f}"
     return f"{'−' if bar.change < 0 else '+'}{abs(bar.change):.1%}".replace("%", " %")
 
 
@@ -106,7 +110,8 @@ def tools_figure(used: Sequence[tuple[str, Mapping[str, ToolUse]]], *, seconds: 
                 "y": labels,
                 "x": [value for value, _ in per],
                 "text": ["" if value is None else f"{value:,.3g}" for value, _ in per],
-                "textposition": "auto",
+                "textposition": "outside",
+                "cliponaxis": False,
                 "hovertext": [
                     f"{plain(name)}<br>{label}: n = {n:,} calls" for label, (_, n) in zip(labels, per, strict=True)
                 ],

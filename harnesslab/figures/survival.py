@@ -10,11 +10,13 @@ from harnesslab.core.survival import Bucket, Survival
 from harnesslab.figures.template import NONE, ROW, SERIES, figure, plain
 
 MOST_CASES = 20
+WHOLE = 12
+"""Up to so many steps each has a tick of its own, so that none falls between two steps."""
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid", "dash")
 
 
 def survival_figure(lasted: Sequence[tuple[str, Survival]]) -> dict[str, Any]:
-    """Draw the share of rollouts still running after each step, its letter at each line's beginning."""
+    """Draw the share of rollouts still running after each step, with n and how many a cap cut off."""
     data = []
     for number, (name, found) in enumerate(lasted):
         n = found.rollouts
@@ -22,7 +24,7 @@ def survival_figure(lasted: Sequence[tuple[str, Survival]]) -> dict[str, Any]:
             {
                 "type": "scatter",
                 "mode": "lines",
-                "name": f"{plain(name)} (n = {n:,}, {found.cut:,} cut off)",
+                "name": f"{plain(name)} (n = {n:,})",
                 "x": [at.steps for at in found.after],
                 "y": [at.running / n for at in found.after],
                 "line": {"shape": "hv", "color": SERIES[number % len(SERIES)], "dash": _DASHES[number % len(_DASHES)]},
@@ -35,7 +37,9 @@ def survival_figure(lasted: Sequence[tuple[str, Survival]]) -> dict[str, Any]:
             }
         )
     y = {"title": "still running", "range": [0, 1.03], "tickformat": ".0%"}
-    return figure(data, height=260, x={"title": "steps", "rangemode": "tozero"}, y=y, showlegend=True)
+    longest = max((at.steps for _, found in lasted for at in found.after), default=0)
+    x = {"title": "steps", "rangemode": "tozero", "tickformat": ",d", **({"dtick": 1} if longest <= WHOLE else {})}
+    return figure(data, height=260, x=x, y=y, showlegend=True)
 
 
 def solves_figure(solved: Sequence[tuple[str, Sequence[Bucket]]]) -> dict[str, Any]:
@@ -49,7 +53,8 @@ def solves_figure(solved: Sequence[tuple[str, Sequence[Bucket]]]) -> dict[str, A
                 "x": [label(item) for item in found],
                 "y": [item.solved for item in found],
                 "text": [f"{item.solved:,}" if item.solved else "" for item in found],
-                "textposition": "auto",
+                "textposition": "outside",
+                "cliponaxis": False,
                 "hovertext": [
                     f"{plain(name)}<br>steps {label(item)}: {item.solved:,} solved of {item.ended:,} that ended"
                     for item in found
@@ -70,7 +75,9 @@ def label(bucket: Bucket) -> str:
 
 def times_figure(times: Sequence[tuple[str, Timed]]) -> dict[str, Any]:
     """Draw where the time of the rollouts with the most model time went, with their budgets as marks."""
-    shown = sorted(times, key=lambda item: -item[1].model)[:MOST_CASES]
+    shown = sorted((item for item in times if item[1].model), key=lambda item: -item[1].model)[:MOST_CASES]
+    if not shown:
+        return figure([], height=0, x={}, y={})
     names = [f"{letter} {plain(item.case, 20)} #{item.trial + 1}" for letter, item in shown]
     places = list(range(len(shown)))
     parts = (("model", SERIES[0]), ("waited", NONE), ("tool", SERIES[1]), ("verify", SERIES[2]))

@@ -18,6 +18,8 @@ from harnesslab.queries.efficiency import efficiency as numbers
 from harnesslab.queries.efficiency_sides import Asked
 from harnesslab.queries.efficiency_words import PLAIN
 
+FEW = 2
+"""With more experiments than these, legends name them by letter."""
 KINDS = ((Kind.OUTPUT, "output tokens"), (Kind.INPUT, "input tokens"), (Kind.TOTAL, "both"))
 ANSWERS = ((Answers.BILLED, "billed answers"), (Answers.USED, "cached answers too"))
 CASES = ((Cases.ALL, "all cases"), (Cases.COMMON, "measured in all"), (Cases.SOLVED, "solved in all"))
@@ -37,6 +39,7 @@ def efficiency(request: HttpRequest) -> HttpResponse:
         "sheets": sheets,
         "figures": _figures(found),
         "query": query.urlencode(),
+        "used": _with(request, "answers", Answers.USED),
         "choices": [
             _choice(request, "kind", "Tokens", KINDS, found.kind),
             _choice(request, "answers", "Answers", ANSWERS, found.answers),
@@ -63,27 +66,33 @@ def _choice(
     """Return a choice with the address of each option; the first one is the default and left out."""
     links = []
     for place, (value, label) in enumerate(options):
-        query = request.GET.copy()
-        query.pop(name, None)
-        if place:
-            query[name] = value
-        links.append((label, query.urlencode(), value == chosen))
+        links.append((label, _with(request, name, value if place else ""), value == chosen))
     return {"title": title, "options": links}
+
+
+def _with(request: HttpRequest, name: str, value: str) -> str:
+    """Return the page's query with one value changed; an empty one is left out."""
+    query = request.GET.copy()
+    query.pop(name, None)
+    if value:
+        query[name] = value
+    return query.urlencode()
 
 
 def _figures(found: Efficiency) -> dict[str, dict[str, Any]]:
     """Draw what there is to draw."""
     sides = found.sides
-    used = [(side.title, side.tools) for side in sides]
+    names = {side.letter: side.title if len(sides) <= FEW else side.letter for side in sides}
+    used = [(names[side.letter], side.tools) for side in sides]
     figures = {
-        "spend": spend_figure([(side.title, side.spending) for side in sides], PLAIN[found.kind]),
-        "survival": survival_figure([(side.title, side.survival) for side in sides if side.survival.rollouts]),
-        "solves": solves_figure([(side.title, side.solves) for side in sides]),
+        "spend": spend_figure([(side.letter, side.spending) for side in sides], PLAIN[found.kind]),
+        "survival": survival_figure([(names[side.letter], side.survival) for side in sides if side.survival.rollouts]),
+        "solves": solves_figure([(names[side.letter], side.solves) for side in sides]),
         "model-time": times_figure([(side.letter, item) for side in sides for item in side.times]),
     }
     if found.levers:
         figures["levers"] = levers_figure(
-            [(side.title, moved) for side, moved in zip(sides[1:], found.levers, strict=True)]
+            [(names[side.letter], moved) for side, moved in zip(sides[1:], found.levers, strict=True)]
         )
     if any(use.asked for side in sides for use in side.tools.values()):
         figures["tools"] = tools_figure(used, seconds=False)

@@ -9,7 +9,7 @@ from harnesslab.core.survival import width
 from harnesslab.queries.cells import cells_of
 from harnesslab.queries.efficiency_sheets import sheets
 from harnesslab.queries.efficiency_sides import LETTERS, Asked, Side, side_of
-from harnesslab.queries.efficiency_words import caveat, formula, headline
+from harnesslab.queries.efficiency_words import caveat, formula, headline, served
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.store.models import Experiment, Rollout
 
@@ -20,6 +20,8 @@ class Efficiency(ReadModel):
     sentence: str
     formula: str
     caveat: str
+    served: str
+    """A warning where answers were served from a cache and are not counted; else empty."""
     kind: Kind
     answers: Answers
     which: Cases
@@ -58,6 +60,7 @@ def efficiency(asked: Asked, waiting: int = 0) -> Efficiency:
         sentence=headline(sides, moved, asked.view),
         formula=formula(asked.view),
         caveat=caveat(sides, asked.cases),
+        served=served(sides, asked.view),
         kind=asked.view.kind,
         answers=asked.view.answers,
         which=asked.cases,

@@ -12,6 +12,7 @@ from harnesslab.queries.efficiency_sides import Side
 from harnesslab.queries.efficiency_words import PLAIN
 
 _WHO = Column("experiment", numeric=False)
+_NO_LOSS = "No counted token went into a rollout that solved nothing."
 _LOST = Column("of all that solved nothing", "%")
 
 
@@ -101,6 +102,9 @@ def _levers(sides: Sequence[Side], moved: Sequence[Levers]) -> Sheet:
             rows.append((_who(side), Entry(lever.name), a, b, change, Entry(lever.log, lever.why)))
     columns = (Column("factor", numeric=False), Column("A", "x"), Column("here", "x"), Column("change", "±%"))
     note = "The log-ratios ln(here ÷ A) of the factors add up exactly to that of tokens per solve."
+    gone = [side for side in sides if side.identity.per_solve.why]
+    if gone:
+        note += " Undefined: " + "; ".join(f"{side.letter}, {side.identity.per_solve.why}" for side in gone) + "."
     return Sheet("levers", "Levers against A", (_WHO, *columns, Column("log-ratio", "±")), tuple(rows), note)
 
 
@@ -138,7 +142,9 @@ def _contributors(sides: Sequence[Side]) -> Sheet:
         Column("tokens"),
         Column("of all that solved nothing", "%"),
     )
-    return Sheet("failed-cases", "The five cases that cost most without a solve", (_WHO, *columns), tuple(rows))
+    return Sheet(
+        "failed-cases", "The five cases that cost most without a solve", (_WHO, *columns), tuple(rows), empty=_NO_LOSS
+    )
 
 
 def _rates(sides: Sequence[Side]) -> Sheet:
@@ -174,7 +180,7 @@ def _repairs(sides: Sequence[Side]) -> Sheet:
             rows.append((_who(side), Entry(kind), *counts, _of(rate, query)))
     columns = (Column("fault", numeric=False), Column("occurrences"), Column("in rollouts"), Column("recovered", "%"))
     note = "Recovered: a later attempt of the same step was accepted."
-    return Sheet("repairs", "Repairs by kind of fault", (_WHO, *columns), tuple(rows), note)
+    return Sheet("repairs", "Repairs by kind of fault", (_WHO, *columns), tuple(rows), note, "No answer was rejected.")
 
 
 def _survival(sides: Sequence[Side]) -> Sheet:

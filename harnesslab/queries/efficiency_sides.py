@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Annotated, TypeVar
+
+from msgspec.structs import asdict
+from pydantic import PlainSerializer
 
 from harnesslab.core.cells import Cell
 from harnesslab.core.efficiency import Answers, Cases, Identity, Kind, View, identity
@@ -56,6 +59,13 @@ def _one_of(kind: type[E], text: str, where: str) -> E:
         raise InvalidValue(f"{text[:40]!r} is none", where=where, hint=f"one of {', '.join(kind)}") from None
 
 
+def _spelled(found: Faults) -> dict[str, object]:
+    """Return faults as JSON, with every count."""
+    ratios = {"first_valid": found.first_valid, "fatal": found.fatal, "retries": found.retries}
+    repairs = {kind: asdict(repair) for kind, repair in found.repairs.items()}
+    return {**ratios, "repairs": repairs, "rollouts": dict(found.rollouts)}
+
+
 class Side(ReadModel):
     """One experiment with its numbers."""
 
@@ -72,11 +82,11 @@ class Side(ReadModel):
     identity: Identity
     split: Split
     spending: Spending
-    faults: Faults
+    faults: Annotated[Faults, PlainSerializer(_spelled)]
     submits: Submits
     survival: Survival
     solves: list[Bucket]
-    tools: dict[str, ToolUse]
+    tools: dict[str, Annotated[ToolUse, PlainSerializer(asdict)]]
     used: dict[str, list[int]]
     """By tool, the rollouts that called it."""
     times: list[Timed]

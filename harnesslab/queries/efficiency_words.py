@@ -9,6 +9,7 @@ from harnesslab.queries.efficiency_sides import Side
 
 TELLING = 0.005
 """Smaller changes of a factor are not named."""
+MANIFOLD = 10
 MORE = {
     "tokens per call": ("longer calls", "shorter calls"),
     "calls per step": ("more calls per step", "fewer calls per step"),
@@ -19,7 +20,7 @@ PLAIN = {Kind.OUTPUT: "output tokens", Kind.INPUT: "input tokens", Kind.TOTAL: "
 
 def tokens_word(view: View) -> str:
     """Name the tokens that are counted."""
-    return PLAIN[view.kind] if view.answers is Answers.BILLED else f"{PLAIN[view.kind]}, cached answers included,"
+    return PLAIN[view.kind] if view.answers is Answers.BILLED else f"{PLAIN[view.kind]} (cached answers included)"
 
 
 def formula(view: View) -> str:
@@ -40,8 +41,25 @@ def headline(sides: Sequence[Side], moved: Sequence[Levers], view: View) -> str:
     return _many(sides, view)
 
 
+def served(sides: Sequence[Side], view: View) -> str:
+    """Warn where most of what a harness needed was not billed; empty where every answer was."""
+    told = [
+        f"{side.split.served:,} of {side.split.served + side.split.calls:,} answers of {side.letter}"
+        for side in sides
+        if side.split.served
+    ]
+    if not told or view.answers is Answers.USED:
+        return ""
+    return (
+        f"Served from a cache and not billed: {', '.join(told)}. What follows is what was paid, which says little "
+        "about how many tokens the harness needs."
+    )
+
+
 def percent(change: float) -> str:
-    """Write a change as a percentage with its sign."""
+    """Write a change as a percentage with its sign, a tenfold one as a factor."""
+    if change >= MANIFOLD - 1:
+        return f"×{change + 1:,.0f}"
     size = abs(change) * 100
     digits = f"{size:.0f}" if size >= 1 else f"{size:.1f}"
     return f"{'−' if change < 0 else '+'}{digits} %"
@@ -73,6 +91,8 @@ def _pair(sides: Sequence[Side], moved: Levers, view: View) -> str:
     reasons = _reasons(moved.factors)
     if abs(change) < TELLING:
         return f"B used as many {tokens_word(view)} per solve as A{': ' + reasons if reasons else ''}."
+    if change >= MANIFOLD - 1:
+        return f"B used {change + 1:,.0f} times as many {tokens_word(view)} per solve as A: {reasons}."
     word = "fewer" if change < 0 else "more"
     size = percent(change).lstrip("−+")
     return f"B used {size} {word} {tokens_word(view)} per solve than A{': ' + reasons if reasons else ''}."
