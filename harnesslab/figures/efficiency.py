@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harnesslab.core.efficiency import Lever, Levers, Ratio
-from harnesslab.core.spending import Score, Spending
+from harnesslab.core.spending import Score, Spending, Split
 from harnesslab.core.tool_uses import ToolUse
 from harnesslab.figures.template import BAD, GOOD, NONE, ROW, SERIES, figure, plain
 
 MOST_TOOLS = 12
+NOTHING = 0.0005
+"""Smaller changes are written as none."""
 MANIFOLD = 10
 """A change from here on is written as a factor."""
 _SPENT = {Score.SOLVED: (GOOD, ""), Score.FAILED: (BAD, ""), Score.UNSCORED: (NONE, "/")}
@@ -25,7 +27,7 @@ def levers_figure(moved: Sequence[tuple[str, Levers]]) -> dict[str, Any]:
             {
                 "type": "bar",
                 "orientation": "h",
-                "name": plain(name),
+                "name": f"{plain(name)} against A",
                 "y": [bar.name for bar in bars],
                 "x": [bar.log for bar in bars],
                 "text": [_change(bar) for bar in bars],
@@ -39,16 +41,18 @@ def levers_figure(moved: Sequence[tuple[str, Levers]]) -> dict[str, Any]:
     rows = 4 * max(1, len(moved))
     reach = max((abs(bar.log or 0) for _, found in moved for bar in (*found.factors, found.total)), default=0) or 1
     x = {
-        "title": "ln(here ÷ A): left of 0 is fewer tokens per solve",
+        "title": "ln(here ÷ A): left is fewer",
         "zeroline": True,
-        "range": [-1.35 * reach, 1.35 * reach],
+        "range": [-1.9 * reach, 1.9 * reach],
     }
-    return figure(data, height=90 + ROW * rows, x=x, y={"autorange": "reversed"})
+    return figure(data, height=110 + ROW * rows, x=x, y={"autorange": "reversed"}, showlegend=True)
 
 
 def _change(bar: Lever) -> str:
     if bar.change is None:
         return "undefined"
+    if abs(bar.change) < NOTHING:
+        return "±0 %"
     if bar.change >= MANIFOLD - 1:
         return f"×{bar.change + 1:,.0f}"
     return f"{'−' if bar.change < 0 else '+'}{abs(bar.change):.1%}".replace("%", " %")
@@ -85,6 +89,35 @@ def spend_figure(spent: Sequence[tuple[str, Spending]], unit: str) -> dict[str, 
         )
     height = 90 + 40 * max(1, len(spent))
     return figure(data, height=height, x={"title": unit}, y={"autorange": "reversed"}, barmode="stack")
+
+
+def split_figure(splits: Sequence[tuple[str, Split]]) -> dict[str, Any]:
+    """Draw the billed tokens of each kind, stacked; what no rollout states has no bar."""
+    parts = {
+        "input, uncached": [found.uncached for _, found in splits],
+        "input, cached": [found.cached for _, found in splits],
+        "output": [None if found.output is None else found.output - (found.reasoning or 0) for _, found in splits],
+        "reasoning": [found.reasoning for _, found in splits],
+    }
+    data = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": kind,
+            "y": [plain(name) for name, _ in splits],
+            "x": values,
+            "hovertext": [
+                f"{plain(name)}<br>{kind}: {value or 0:,} tokens in {found.calls:,} calls"
+                for (name, found), value in zip(splits, values, strict=True)
+            ],
+            "hoverinfo": "text",
+            "marker": {"color": colour},
+        }
+        for (kind, values), colour in zip(parts.items(), SERIES, strict=False)
+        if any(values)
+    ]
+    height = 90 + 40 * max(1, len(splits))
+    return figure(data, height=height, x={"title": "tokens"}, y={"autorange": "reversed"}, barmode="stack")
 
 
 def _share(part: int, total: int) -> str:

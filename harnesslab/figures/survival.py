@@ -24,7 +24,7 @@ def survival_figure(lasted: Sequence[tuple[str, Survival]]) -> dict[str, Any]:
             {
                 "type": "scatter",
                 "mode": "lines",
-                "name": f"{plain(name)} (n = {n:,})",
+                "name": f"{plain(name)} (n = {n:,}, {found.cut:,} cut off)",
                 "x": [at.steps for at in found.after],
                 "y": [at.running / n for at in found.after],
                 "line": {"shape": "hv", "color": SERIES[number % len(SERIES)], "dash": _DASHES[number % len(_DASHES)]},

@@ -10,7 +10,7 @@ from harnesslab.actions.anatomies import prepare
 from harnesslab.core.efficiency import Answers, Cases, Kind
 from harnesslab.core.errors import NotFound
 from harnesslab.core.sheets import Sheet, sheet_of
-from harnesslab.figures.efficiency import levers_figure, spend_figure, tools_figure
+from harnesslab.figures.efficiency import levers_figure, spend_figure, split_figure, tools_figure
 from harnesslab.figures.survival import solves_figure, survival_figure, times_figure
 from harnesslab.pages.render import render
 from harnesslab.queries.efficiency import Efficiency, uncounted
@@ -85,6 +85,7 @@ def _figures(found: Efficiency) -> dict[str, dict[str, Any]]:
     names = {side.letter: side.title if len(sides) <= FEW else side.letter for side in sides}
     used = [(names[side.letter], side.tools) for side in sides]
     figures = {
+        "totals": split_figure([(side.letter, side.split) for side in sides]),
         "spend": spend_figure([(side.letter, side.spending) for side in sides], PLAIN[found.kind]),
         "survival": survival_figure([(names[side.letter], side.survival) for side in sides if side.survival.rollouts]),
         "solves": solves_figure([(names[side.letter], side.solves) for side in sides]),

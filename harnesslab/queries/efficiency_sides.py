@@ -86,7 +86,7 @@ class Side(ReadModel):
     submits: Submits
     survival: Survival
     solves: list[Bucket]
-    tools: dict[str, Annotated[ToolUse, PlainSerializer(asdict)]]
+    tools: dict[str, Annotated[ToolUse, PlainSerializer(asdict, return_type=dict[str, int | float])]]
     used: dict[str, list[int]]
     """By tool, the rollouts that called it."""
     times: list[Timed]

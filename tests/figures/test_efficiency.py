@@ -8,10 +8,10 @@ from harnesslab.core.cells import Cell
 from harnesslab.core.efficiency import View, identity, levers
 from harnesslab.core.faults import times
 from harnesslab.core.rollout import Outcome
-from harnesslab.core.spending import spending
+from harnesslab.core.spending import spending, split
 from harnesslab.core.survival import buckets, survival
 from harnesslab.core.tool_uses import ToolUse
-from harnesslab.figures.efficiency import levers_figure, spend_figure, tools_figure
+from harnesslab.figures.efficiency import levers_figure, spend_figure, split_figure, tools_figure
 from harnesslab.figures.survival import solves_figure, survival_figure, times_figure
 from harnesslab.figures.template import SERIES, plain
 from tests.core.cells import cell
@@ -40,6 +40,17 @@ def test_spend_is_stacked_with_shares() -> None:
         ("unscored", [0, 5]),
     ]
     assert figure.data[0].text == ("40 %", "80 %")
+
+
+def test_kinds_of_tokens_are_stacked_without_counting_reasoning_or_cached_ones_twice() -> None:
+    found = split([cell(input=100, cached=60, output=9, reasoning=4)])
+    bars = drawn(split_figure([("A", found)])).data
+    assert [(bar.name, bar.x[0]) for bar in bars] == [
+        ("input, uncached", 40),
+        ("input, cached", 60),
+        ("output", 5),
+        ("reasoning", 4),
+    ]
 
 
 def test_survival_and_solves_by_step() -> None:

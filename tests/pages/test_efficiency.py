@@ -109,6 +109,11 @@ def test_what_can_not_be_asked_gets_a_sentence(as_viewer: Client, query: str) ->
     assert as_viewer.get("/efficiency/?e=999").status_code == 404
 
 
+@pytest.mark.parametrize("query", ["ids=1.x", "ids=" + ".".join(["1"] * 201), "score=lucky"])
+def test_the_list_refuses_what_is_no_selection(as_viewer: Client, query: str) -> None:
+    assert as_viewer.get(f"/rollouts/?{query}").status_code == 400
+
+
 def test_more_rollouts_take_no_more_queries(as_viewer: Client, pair: tuple[int, int]) -> None:
     address = f"/efficiency/?e={pair[0]}&e={pair[1]}"
 
