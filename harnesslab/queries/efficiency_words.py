@@ -89,13 +89,14 @@ def _pair(sides: Sequence[Side], moved: Levers, view: View) -> str:
     if change is None:
         return f"{_undefined(moved, view)}."
     reasons = _reasons(moved.factors)
+    used = "was billed" if view.answers is Answers.BILLED and any(side.split.served for side in sides) else "used"
     if abs(change) < TELLING:
-        return f"B used as many {tokens_word(view)} per solve as A{': ' + reasons if reasons else ''}."
+        return f"B {used} as many {tokens_word(view)} per solve as A{': ' + reasons if reasons else ''}."
     if change >= MANIFOLD - 1:
-        return f"B used {change + 1:,.0f} times as many {tokens_word(view)} per solve as A: {reasons}."
+        return f"B {used} {change + 1:,.0f} times as many {tokens_word(view)} per solve as A: {reasons}."
     word = "fewer" if change < 0 else "more"
     size = percent(change).lstrip("−+")
-    return f"B used {size} {word} {tokens_word(view)} per solve than A{': ' + reasons if reasons else ''}."
+    return f"B {used} {size} {word} {tokens_word(view)} per solve than A{': ' + reasons if reasons else ''}."
 
 
 def _undefined(moved: Levers, view: View) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import re
 from html import unescape
@@ -11,6 +12,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from msgspec.structs import replace
 
 from harnesslab.actions import anatomies
 from harnesslab.actions.anatomies import prepare
@@ -19,6 +21,7 @@ from harnesslab.actions.rollouts import store_recording
 from harnesslab.core.anatomy import Anatomy
 from harnesslab.core.events import ModelCall, Usage
 from harnesslab.core.rollout import Outcome
+from harnesslab.core.trace import Trace
 from harnesslab.store.models import Experiment, Project, Rollout
 from harnesslab.store.text import thawed
 from tests.recordings import recording
@@ -66,6 +69,23 @@ def test_what_is_undefined_says_why(as_viewer: Client, pair: tuple[int, int]) ->
     text = page(as_viewer, f"e={pair[0]}&e={lost}")
     assert "can't be compared by output tokens per solve: B: none of 1 rollouts was solved." in text
     assert 'title="none of 1 rollouts was solved">undefined' in text
+
+
+def test_cached_answers_are_warned_of_and_counted_where_asked_for(as_viewer: Client, pair: tuple[int, int]) -> None:
+    made = recording(["ls"] * 3, case="one", experiment="cached")
+    events = [
+        replace(event, served_from_cache=event.step < 2) if isinstance(event, ModelCall) else event
+        for event in made.trace.events
+    ]
+    trace = Trace(tuple(events), made.trace.payloads, made.trace.digests)
+    store_recording(dataclasses.replace(made, trace=trace), None)
+    cached = Experiment.objects.get(name="cached").pk
+    text = page(as_viewer, f"e={pair[1]}&e={cached}")
+    assert "B was billed 75 % fewer output tokens per solve than A" in text
+    assert "Served from a cache and not billed: 2 of 3 answers of B." in text
+    used = page(as_viewer, f"e={pair[1]}&e={cached}&answers=used")
+    assert "B used 25 % fewer output tokens (cached answers included) per solve than A" in used
+    assert "not billed" not in used
 
 
 def test_numbers_link_to_as_many_rollouts_as_they_say(as_viewer: Client, pair: tuple[int, int]) -> None:
