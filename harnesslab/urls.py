@@ -8,6 +8,7 @@ from harnesslab.pages import (
     accounts,
     bundles,
     compare,
+    efficiency,
     engines,
     imports,
     jobs,
@@ -55,6 +56,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("compare/row/", compare.compare_row, name="compare-row"),
     path("compare/report.json", compare.compare_report, name="compare-report"),
     path("compare/override/", compare.compare_override, name="compare-override"),
+    # /efficiency/
+    path("efficiency/", efficiency.efficiency, name="efficiency"),
     # /manifests/
     path("manifests/<str:digest>.json", manifests.manifest_json, name="manifest-json"),
     path("manifests/<str:digest>/", manifests.manifest, name="manifest"),

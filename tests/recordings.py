@@ -30,6 +30,7 @@ def trace(
     digest: str = "",
     system: str = "Be brief.",
     retried: int = -1,
+    latency: float | None = None,
 ) -> Trace:
     """An agent that runs commands one after the other, each in its own step; the first request of `retried` fails."""
     builder = TraceBuilder()
@@ -52,6 +53,7 @@ def trace(
             tool_calls=(ToolRequest(name="run", arguments=arguments, id=call_id),),
             usage=Usage(input=100 + step, output=10, cache_read=50),
             at=float(step),
+            latency=latency,
         )
         result = (results or {}).get(step, f"output of {command}")
         builder.add(ToolCall(name="run", arguments=arguments, id=call_id, step=step, result=result, exit_code=0))
@@ -77,12 +79,14 @@ def recording(
     results: Mapping[int, str] | None = None,
     user: str = "Do the task.",
     retried: int = -1,
+    latency: float | None = None,
     conditions: Mapping[str, JSON] | None = None,
     **fields: Any,
 ) -> Recording:
     """A whole recording of `trace`."""
     document = manifest(**{"panel__case": case, **(conditions or {})})
-    made = trace(commands, results=results, outcome=outcome, user=user, digest=document.digest, retried=retried)
+    said = {"outcome": outcome, "user": user, "digest": document.digest, "retried": retried, "latency": latency}
+    made = trace(commands, results=results, **said)  # type: ignore[arg-type]
     defaults: dict[str, Any] = {
         "source": Source("test.jsonl", bytes_digest(b"test"), "harnesslab"),
         "project": "tests",

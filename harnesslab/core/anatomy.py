@@ -34,6 +34,9 @@ class Anatomy(msgspec.Struct, frozen=True, omit_defaults=True):
     """Counts over one trace; what no event states stays None, never 0."""
 
     steps: int = 0
+    """Turns: steps at which a model was asked."""
+    actions: int = 0
+    """Tool calls, those that the harness added by itself included; what harness-training calls steps used."""
     calls: int = 0
     """Model calls that an engine answered; those served from a cache or a record are in `served`."""
     served: int = 0
@@ -197,6 +200,7 @@ class _Count:
 
     def _tool(self, event: ToolCall) -> None:
         self._tools.ran(event)
+        self._numbers["actions"] += 1
         self._seconds["tool"] += seconds_of(event.latency)
         asking = self._asking.get(event.agent)
         if asking is not None and asking.paid is not None:

@@ -43,6 +43,8 @@ class Sheet:
     rows: tuple[tuple[Entry, ...], ...]
     note: str = ""
     """What the numbers are over."""
+    empty: str = "Nothing to show."
+    """What is said where there is no row."""
     shown: int = 40
     """Rows that a page shows; the CSV has them all."""
 

@@ -148,6 +148,8 @@ def save(request: HttpRequest) -> HttpResponse:
 
 def _chip(name: str, value: str) -> tuple[str, str]:
     """Return a filter's name and value as words."""
+    if name == "ids":
+        return "among", f"{value.count('.') + 1} rollouts"
     text, _, count = value.partition("@")
     number = natural(text)
     if name != "prefix" or number is None:

@@ -14,7 +14,8 @@ from harnesslab.core.comparators import WIDTH
 from harnesslab.core.contract import RAW
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.natural import natural
-from harnesslab.core.rollout import Grade, Origin, Outcome
+from harnesslab.core.rollout import UNCOUNTED, Grade, Origin, Outcome
+from harnesslab.core.spending import Score
 from harnesslab.store.models import Rollout, StoredPath
 from harnesslab.store.models.events import MAX_EVENTS
 
@@ -33,6 +34,8 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "mode": ("recorded", "live", "hybrid"),
     "grade": tuple(Grade),
 }
+MOST_IDS = 200
+"""Rollouts that a list can be narrowed to by id."""
 LONGEST = 1000
 """Characters of a filter's value; SQLite's LIKE gives up on very long ones."""
 COLUMNS = {
@@ -48,6 +51,11 @@ COLUMNS = {
     "origin": "origin",
     "mode": "mode",
     "grade": "grade",
+}
+_SCORED = {
+    Score.SOLVED: Q(outcome=Outcome.SOLVED),
+    Score.FAILED: ~Q(outcome__in=[Outcome.SOLVED, *UNCOUNTED]),
+    Score.UNSCORED: Q(outcome__in=UNCOUNTED),
 }
 
 
@@ -72,6 +80,10 @@ class RolloutFilter:
     prefix: str = ""
     """`ID@N`: the same case, and the same as rollout ID in its first N counted events."""
     manifest: str = ""
+    score: str = ""
+    """Rollouts of no rerun that solved, failed or are no sample, as rates count them; see `core.spending.Score`."""
+    ids: str = ""
+    """These alone, such as `12.15.40`."""
     sort: str = "newest"
     by: str = ""
     """`case` groups the list."""
@@ -81,7 +93,7 @@ class RolloutFilter:
         """Read filters from a query string's values; raises `InvalidValue` for a value that can't be one."""
         values = {field.name: str(query.get(field.name, "")).strip() for field in fields(cls)}
         for name, value in values.items():
-            if "\x00" in value or len(value) > LONGEST:
+            if "\x00" in value or (len(value) > LONGEST and name != "ids"):
                 raise InvalidValue(f"no filter is longer than {LONGEST} characters or holds a NUL", where=name)
         values["sort"] = values["sort"] or "newest"
         if values["sort"] not in SORTS:
@@ -89,6 +101,8 @@ class RolloutFilter:
         for name, allowed in CHOICES.items():
             if values[name] and values[name] not in allowed:
                 raise InvalidValue(f"no such {name}: {values[name]}", hint=f"one of {', '.join(allowed)}")
+        if values["score"] and values["score"] not in tuple(Score):
+            raise InvalidValue(f"no such score: {values['score']}", hint=f"one of {', '.join(Score)}")
         return cls(**values)
 
     @property
@@ -118,9 +132,19 @@ class RolloutFilter:
             rows = rows.filter(tags__icontains=f'"{self.tag}"')
         if self.manifest:
             rows = rows.filter(manifest__digest__startswith=self.manifest)
+        if self.score:
+            rows = rows.filter(_SCORED[Score(self.score)], mode="")
+        if self.ids:
+            rows = rows.filter(pk__in=self._ids())
         if self.q:
             rows = rows.filter(search__contains=self.q.lower())
         return rows.filter(self._prefix()) if self.prefix else rows
+
+    def _ids(self) -> list[int]:
+        found = [natural(part) for part in self.ids.split(".")[: MOST_IDS + 1]]
+        if len(found) > MOST_IDS or any(number is None for number in found):
+            raise InvalidValue("no list of rollouts", where="ids", hint=f"at most {MOST_IDS}, such as 12.15.40")
+        return [number for number in found if number is not None]
 
     def _prefix(self) -> Q:
         first, _, counted = self.prefix.partition("@")

@@ -24,17 +24,24 @@ _SEED = f"""
 import json
 import django; django.setup()
 from harnesslab.actions.rollouts import store_recording
-from harnesslab.store.models import Rollout
+from harnesslab.core.rollout import Outcome
+from harnesslab.store.models import Experiment, Rollout
 from tests.recordings import recording
 
 commands = [f"command {{step}}" for step in range({LONG})]
 results = {{}}, {{300: "other", 301: "other", {LONG - 10}: "other"}}
 long = [store_recording(recording(commands, case="long", trial=n, results=results[n]), None).pk for n in (0, 1)]
+results_of = ((4, Outcome.SOLVED), (6, Outcome.STEP_CAP)), ((3, Outcome.SOLVED), (5, Outcome.SOLVED))
+for name, runs in zip(("before", "after"), results_of):
+    for case, (steps, outcome) in enumerate(runs):
+        timed = recording(commands[:steps], case=f"case-{{case}}", outcome=outcome, experiment=name, latency=0.5)
+        store_recording(timed, None)
 payload = {{0: "first line\\n" + "x" * 30_000 + "\\nlast line"}}
 ids = {{"long": long, "payload": [store_recording(recording(case="payload", results=payload), None).pk]}}
 for case in ("near-tie", "scratch-file"):
     greedy = Rollout.objects.filter(case__name=case, experiment__name="greedy").order_by("trial")
     ids[case] = list(greedy.values_list("pk", flat=True))
+ids["experiments"] = [Experiment.objects.get(name=name).pk for name in ("before", "after")]
 ids["nested"] = list(Rollout.objects.filter(case__name="nested").values_list("pk", flat=True))
 print(json.dumps(ids))
 """

@@ -22,6 +22,7 @@ def addresses(filled: Filled) -> Iterator[str]:
     yield from (filled.rollout("near-tie"), filled.rollout("nested"), filled.rollout("payload", "?event=3"))
     yield from (filled.pair("near-tie"), filled.pair("scratch-file"), filled.pair("near-tie", level="token-ids"))
     yield filled.pair("near-tie", only="tool-calls", differences="1")
+    yield "/efficiency/?" + "&".join(f"e={number}" for number in filled.ids["experiments"])
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -48,7 +49,7 @@ def test_pages_have_one_heading_a_title_of_their_own_and_load_plotly_only_to_dra
         assert page.locator("h1").count() == 1, address
         assert page.locator("main").count() == 1
         assert ' style="' not in page.request.get(address).text(), address
-        assert page.evaluate("!!window.Plotly") == address.startswith("/compare/"), address
+        assert page.evaluate("!!window.Plotly") == address.startswith(("/compare/", "/efficiency/")), address
         titles.add(page.title())
     assert "near-tie #1 / #2 · compare · HarnessLab" in titles
     assert len(titles) >= 12

@@ -1,0 +1,77 @@
+"""Token efficiency and failure anatomy of experiments as read models, in a fixed number of queries."""
+
+from __future__ import annotations
+
+from harnesslab.core.efficiency import Answers, Cases, Kind, Levers, chosen, levers
+from harnesslab.core.errors import NotFound
+from harnesslab.core.sheets import Sheet
+from harnesslab.core.survival import width
+from harnesslab.queries.cells import cells_of
+from harnesslab.queries.efficiency_sheets import sheets
+from harnesslab.queries.efficiency_sides import LETTERS, Asked, Side, side_of
+from harnesslab.queries.efficiency_words import caveat, formula, headline, served
+from harnesslab.queries.read_model import ReadModel
+from harnesslab.store.models import Experiment, Rollout
+
+
+class Efficiency(ReadModel):
+    """One to eight experiments; the first is what the others are compared with."""
+
+    sentence: str
+    formula: str
+    caveat: str
+    served: str
+    """A warning where answers were served from a cache and are not counted; else empty."""
+    kind: Kind
+    answers: Answers
+    which: Cases
+    sides: list[Side]
+    levers: list[Levers]
+    """Of each experiment after the first against it."""
+    sheets: list[Sheet]
+    waiting: int
+    """Rollouts that are not counted yet."""
+
+
+def uncounted(asked: Asked) -> list[int]:
+    """Return the ended rollouts whose traces are not counted yet."""
+    rows = Rollout.objects.filter(experiment_id__in=asked.experiments, mode="", anatomy=b"", head__isnull=False)
+    return list(rows.order_by("pk").values_list("pk", flat=True))
+
+
+def efficiency(asked: Asked, waiting: int = 0) -> Efficiency:
+    """Return the numbers; raises `NotFound` for an experiment that is not there."""
+    rows = {
+        row.pk: row for row in Experiment.objects.light().select_related("project").filter(pk__in=asked.experiments)
+    }
+    missing = next((number for number in asked.experiments if number not in rows), None)
+    if missing is not None:
+        raise NotFound(f"there is no experiment {missing}")
+    cells = cells_of(asked.experiments, anatomies=True)
+    walls = _walls(asked)
+    groups = chosen([cells[number] for number in asked.experiments], asked.cases)
+    size = width(max((cell.steps for group in groups for cell in group), default=1))
+    sides = [
+        side_of(letter, rows[number], group, asked.view, walls, size)
+        for letter, number, group in zip(LETTERS, asked.experiments, groups, strict=False)
+    ]
+    moved = [levers(sides[0].identity, side.identity) for side in sides[1:]]
+    return Efficiency(
+        sentence=headline(sides, moved, asked.view),
+        formula=formula(asked.view),
+        caveat=caveat(sides, asked.cases),
+        served=served(sides, asked.view),
+        kind=asked.view.kind,
+        answers=asked.view.answers,
+        which=asked.cases,
+        sides=sides,
+        levers=moved,
+        sheets=sheets(sides, moved, asked.view),
+        waiting=waiting,
+    )
+
+
+def _walls(asked: Asked) -> dict[int, float]:
+    rows = Rollout.objects.filter(experiment_id__in=asked.experiments, mode="").exclude(budgets={})
+    found = ((pk, budgets.get("wall")) for pk, budgets in rows.values_list("pk", "budgets"))
+    return {pk: float(wall) for pk, wall in found if isinstance(wall, int | float) and wall > 0}
