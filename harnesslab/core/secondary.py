@@ -103,7 +103,7 @@ def _sum_steps(side: Cells, cases: Iterable[str]) -> int:
 
 
 def _steps_of(cell: Cell) -> int:
-    return cell.anatomy.steps if cell.anatomy is not None else cell.steps
+    return cell.anatomy.actions if cell.anatomy is not None else cell.steps
 
 
 def _tests(baseline: Cells, candidate: Cells) -> tuple[Value, Value]:

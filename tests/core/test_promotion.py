@@ -71,8 +71,8 @@ def test_a_decision_names_all_its_cases() -> None:
 
 
 def test_the_first_decisive_secondary_reward_breaks_a_tie() -> None:
-    before = side("sf", Anatomy(steps=4, first_attempts=4, first_valid=4))
-    after = side("sf", Anatomy(steps=3, first_attempts=3, first_valid=3))
+    before = side("sf", Anatomy(actions=4, first_attempts=4, first_valid=4))
+    after = side("sf", Anatomy(actions=3, first_attempts=3, first_valid=3))
     found = StrictPareto(GENERIC).decide(before, after)
     assert (found.outcome, found.reason) == (Verdict.PROMOTED, "secondary_reward_improvement")
     assert [(each.name, each.outcome) for each in found.secondary_rewards] == [
@@ -82,8 +82,8 @@ def test_the_first_decisive_secondary_reward_breaks_a_tie() -> None:
 
 
 def test_fewer_invalid_first_attempts_win_though_more_attempts_were_made() -> None:
-    before = side("s", Anatomy(steps=2, first_attempts=50, first_valid=49))
-    after = side("s", Anatomy(steps=9, first_attempts=2, first_valid=2))
+    before = side("s", Anatomy(actions=2, first_attempts=50, first_valid=49))
+    after = side("s", Anatomy(actions=9, first_attempts=2, first_valid=2))
     found = StrictPareto().decide(before, after)
     assert found.outcome is Verdict.PROMOTED
     (reward,) = found.secondary_rewards
@@ -92,16 +92,16 @@ def test_fewer_invalid_first_attempts_win_though_more_attempts_were_made() -> No
 
 
 def test_a_worse_secondary_reward_ends_the_search() -> None:
-    before = side("s", Anatomy(steps=9, first_attempts=2, first_valid=2))
-    after = side("s", Anatomy(steps=2, first_attempts=2, first_valid=1))
+    before = side("s", Anatomy(actions=9, first_attempts=2, first_valid=2))
+    after = side("s", Anatomy(actions=2, first_attempts=2, first_valid=1))
     found = StrictPareto().decide(before, after)
     assert found.outcome is Verdict.REJECTED
     assert [each.outcome for each in found.secondary_rewards] == [Side.BASELINE]
 
 
 def test_a_secondary_reward_that_nobody_can_read_passes_on() -> None:
-    before = side("s", Anatomy(steps=3, tests=4, tests_passed=2))
-    after = side("s", Anatomy(steps=3, tests=4, tests_passed=4))
+    before = side("s", Anatomy(actions=3, tests=4, tests_passed=2))
+    after = side("s", Anatomy(actions=3, tests=4, tests_passed=4))
     found = StrictPareto().decide(before, after)
     assert [each.outcome for each in found.secondary_rewards] == [Side.UNAVAILABLE, Side.TIED, Side.CANDIDATE]
     assert found.outcome is Verdict.PROMOTED
