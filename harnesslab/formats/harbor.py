@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -11,10 +12,11 @@ import msgspec
 from harnesslab.core.canonical import JSON, Digest
 from harnesslab.core.errors import FormatRefused
 from harnesslab.core.events import RolloutStarted, TestResult, UserTurn
+from harnesslab.core.experiments import ExperimentRecord
 from harnesslab.core.manifest import Manifest
 from harnesslab.core.rollout import Grade, Outcome, Recording, Source
 from harnesslab.core.trace import TraceBuilder
-from harnesslab.formats import harbor_result
+from harnesslab.formats import harbor_job, harbor_result
 from harnesslab.formats.atif import MISSING, agent_conditions, facts_of, first_instant
 from harnesslab.formats.atif_events import TrajectoryReader, logprobs, model_calls, token_ids
 from harnesslab.formats.inputs import InputFile, Report, Unit, json_lines
@@ -57,6 +59,29 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
     yield only(unit.name, lambda: _alone(document, Source(unit.name, digest, NAME)))
 
 
+def experiments(unit: Unit, report: Report) -> Iterator[ExperimentRecord]:
+    """Yield the job of each trial, once."""
+    if unit.folder:
+        results = [_document(unit, "result.json", report)]
+    else:
+        rows = (row for _, row in json_lines(unit.only.read(), Report()))
+        results = [found for row in rows if (found := _row_result(row) or row) and harbor_result.is_trial(found)]
+    around = _around(unit)
+    records = (
+        harbor_job.record(result, around.get("config.json", {}), around.get("result.json", {})) for result in results
+    )
+    yield from {record.external_id: record for record in records if record is not None}.values()
+
+
+def _around(unit: Unit) -> dict[str, Mapping[str, JSON]]:
+    """Read what lies beside a trial: its job's files, and the results of its task's trials."""
+    found: dict[str, Mapping[str, JSON]] = {}
+    for name, file in unit.beside.items():
+        with suppress(FormatRefused):  # of a sibling, which says so itself
+            found[name] = mapping(file.json())
+    return found
+
+
 def _rows(name: str, digest: Digest, rows: list[tuple[int, Mapping[str, JSON]]], report: Report) -> Iterator[Recording]:
     for position, (line, row) in enumerate(rows):
         yield from attempt(report, f"line {line}", partial(_row, row, Source(name, digest, NAME, position)))
@@ -65,10 +90,9 @@ def _rows(name: str, digest: Digest, rows: list[tuple[int, Mapping[str, JSON]]],
 def _refusal(document: Mapping[str, JSON]) -> tuple[str, str] | None:
     """Say why a document that belongs to a run holds no trace: (what, hint); None for any other document."""
     keys = document.keys()
-    if keys >= {"n_total_trials", "stats"}:
-        return "a Harbor job's summary, which holds no trial's trace", "import the job's folder, with its trials"
-    if keys >= {"agents", "datasets"} and {"jobs_dir", "n_attempts"} & keys:
-        return "a Harbor job's configuration, which holds no result", "import the job's folder, with its trials"
+    if harbor_job.is_job(document):
+        what = "summary, which holds no trial's trace" if "stats" in keys else "configuration, which holds no result"
+        return f"a Harbor job's {what}", "import the job's folder, with its trials"
     if keys >= {"trials_dir", "agent", "verifier"} and "verifier_result" not in keys:
         return "a Harbor trial's configuration, which holds no result", "import the trial's folder"
     rows = objects(document.get("results"))
@@ -126,7 +150,7 @@ def _folder(unit: Unit, source: Source, report: Report) -> Recording:
         }
     )
     missing = MISSING if trajectory else _NO_TRAJECTORY
-    return _recording(result, builder, source, reward, known, facts, missing)
+    return _recording(result, builder, source, reward, known, facts, missing, _around(unit))
 
 
 def _read_chain(reader: TrajectoryReader, trajectory: Mapping[str, JSON], report: Report) -> None:
@@ -243,8 +267,11 @@ def _recording(
     known: Mapping[str, JSON],
     facts: Mapping[str, JSON],
     missing: str,
+    around: Mapping[str, Mapping[str, JSON]] | None = None,
 ) -> Recording:
-    outcome = harbor_result.outcome_of(result, reward)
+    beside, job = around or {}, (around or {}).get("config.json", {})
+    number, replaced = harbor_job.place_of(result, [row for name, row in beside.items() if "/" in name], job)
+    outcome = Outcome.INTERRUPTED if replaced else harbor_result.outcome_of(result, reward)
     values = {**stated(known), **stated(harbor_result.conditions(result))}
     reasons = {
         "environment.image": "the result names the kind of environment, not an image digest",
@@ -262,10 +289,13 @@ def _recording(
         case=text(result.get("task_name")) or text(result.get("trial_name")).rsplit("__", 1)[0] or "unnamed",
         source=source,
         panel=harbor_result.panel_of(result),
-        experiment=text(mapping(result.get("config")).get("job_id")),
+        experiment=harbor_job.experiment_of(result, job),
         harness=text(values.get("harness.name")),
         revision=text(values.get("harness.revision")),
         model=text(values.get("model.name")),
+        trial=number,
+        trial_stated=bool(beside),
+        tags=("superseded attempt",) if replaced else (),
         reward=None if untrusted else reward,
         grade=Grade.VIEW_ONLY,
         missing=missing,

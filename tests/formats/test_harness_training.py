@@ -11,7 +11,7 @@ from harnesslab.core.events import Fidelity, HarnessAction, ModelCall, ToolCall,
 from harnesslab.core.rollout import Grade, Outcome
 from harnesslab.core.trace import messages_at
 from harnesslab.formats import harness_training
-from harnesslab.formats.discovery import INDEX, MEMO
+from harnesslab.formats.companions import INDEX, MEMO
 from tests.formats.making import events_of, facts_of, file_unit, folder_unit, lines, read
 
 SYSTEM = {"role": "system", "content": "You control a shell.", "sha": "aaaaaaaaaaaa"}
