@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
-from harnesslab.core.canonical import JSON
+from django.db.models import Count
+
+from harnesslab.core.canonical import canonical_bytes
 from harnesslab.core.cells import Cell, by_case, solved_cases
 from harnesslab.core.errors import NotFound
+from harnesslab.core.experiments import Verdict
 from harnesslab.queries.cells import cells_of
-from harnesslab.queries.experiment_filters import ExperimentFilter, cursor, newest_first
+from harnesslab.queries.experiment_filters import COLUMNS, UNDECIDED, ExperimentFilter, cursor, newest_first
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.store.models import Experiment
 from harnesslab.store.models.experiments import ExperimentQuerySet
@@ -66,6 +72,17 @@ class ExperimentPage(ReadModel):
     """Cursor of the next page; empty at the end."""
 
 
+class ExperimentCounts(ReadModel):
+    """How many experiments there are: under the filters by decision, and by each filter's values under the others."""
+
+    all: int
+    promoted: int
+    rejected: int
+    invalid: int
+    projects: int
+    by: dict[str, dict[str, int]]
+
+
 class CellRow(ReadModel):
     """What one trial of a case came to; trials count from 0."""
 
@@ -119,6 +136,25 @@ def experiment_page(chosen: ExperimentFilter, after: str = "") -> ExperimentPage
         rows=experiment_rows(shown),
         count=chosen.apply(Experiment.objects.all()).count(),
         next=cursor(shown[-1]) if len(rows) > PAGE else "",
+    )
+
+
+def experiment_counts(chosen: ExperimentFilter) -> ExperimentCounts:
+    """Count experiments for the list's sentence and chips."""
+    shown = chosen.apply(Experiment.objects.all())
+    verdicts = Counter(dict(shown.order_by().values_list("verdict").annotate(n=Count("pk"))))
+    by: dict[str, dict[str, int]] = {}
+    for name, column in COLUMNS.items():
+        others = replace(chosen, **{name: ""}).apply(Experiment.objects.all())
+        counted = others.order_by(column).values_list(column).annotate(n=Count("pk"))
+        by[name] = {value or UNDECIDED: count for value, count in counted if value or name == "decision"}
+    return ExperimentCounts(
+        all=verdicts.total(),
+        promoted=verdicts[Verdict.PROMOTED],
+        rejected=verdicts[Verdict.REJECTED],
+        invalid=verdicts[Verdict.INVALID_INFRA],
+        projects=shown.order_by().values("project_id").distinct().count(),
+        by=by,
     )
 
 
@@ -240,5 +276,6 @@ def _verdicts(certification: bytes | memoryview) -> dict[str, str]:
 
 
 def _shown(stored: bytes | memoryview) -> dict[str, object]:
-    document: dict[str, JSON] = as_object(thawed(stored))
-    return dict(document)
+    """Return a document as JSON that every client reads: numbers that are none are tagged, as in exports."""
+    document: dict[str, object] = json.loads(canonical_bytes(as_object(thawed(stored))))
+    return document
