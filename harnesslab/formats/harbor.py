@@ -11,14 +11,14 @@ import msgspec
 
 from harnesslab.core.canonical import JSON, Digest
 from harnesslab.core.errors import FormatRefused
-from harnesslab.core.events import RolloutStarted, TestResult, UserTurn
+from harnesslab.core.events import TestResult, UserTurn
 from harnesslab.core.experiments import ExperimentRecord
-from harnesslab.core.manifest import Manifest
-from harnesslab.core.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.rollout import Recording, Source
 from harnesslab.core.trace import TraceBuilder
 from harnesslab.formats import harbor_job, harbor_result
 from harnesslab.formats.atif import MISSING, agent_conditions, facts_of, first_instant
 from harnesslab.formats.atif_events import TrajectoryReader, logprobs, model_calls, token_ids
+from harnesslab.formats.harbor_recording import recording
 from harnesslab.formats.inputs import InputFile, Report, Unit, json_lines
 from harnesslab.formats.response_items import Walk
 from harnesslab.formats.sniff import Shape
@@ -27,7 +27,6 @@ from harnesslab.formats.values import attempt, instant, items, mapping, number, 
 NAME = "harbor"
 _MAIN = "agent/trajectory.json"
 _NO_TRAJECTORY = "model: the trial holds no trajectory, only its result"
-_UNKNOWN = "not recorded by Harbor trials"
 _CONTINUATIONS = 100
 
 
@@ -150,7 +149,7 @@ def _folder(unit: Unit, source: Source, report: Report) -> Recording:
         }
     )
     missing = MISSING if trajectory else _NO_TRAJECTORY
-    return _recording(result, builder, source, reward, known, facts, missing, _around(unit))
+    return recording(result, builder, source, reward, known, facts, missing, _around(unit))
 
 
 def _read_chain(reader: TrajectoryReader, trajectory: Mapping[str, JSON], report: Report) -> None:
@@ -222,7 +221,7 @@ def _alone(result: Mapping[str, JSON], source: Source) -> Recording:
     reward = harbor_result.reward_of(result)
     if said := harbor_result.verification(result, reward, None, ()):
         builder.add(said)
-    return _recording(result, builder, source, reward, {}, {"result": harbor_result.facts_of(result)}, _NO_TRAJECTORY)
+    return recording(result, builder, source, reward, {}, {"result": harbor_result.facts_of(result)}, _NO_TRAJECTORY)
 
 
 def _row(row: Mapping[str, JSON], source: Source) -> Recording:
@@ -256,51 +255,4 @@ def _row(row: Mapping[str, JSON], source: Source) -> Recording:
         **stated({"reward": row.get("reward"), "instance_id": row.get("instance_id")}),
     }
     missing = "model: the row keeps the conversation, not the requests as sent"
-    return _recording(result, builder, source, reward, known, facts, missing)
-
-
-def _recording(
-    result: Mapping[str, JSON],
-    builder: TraceBuilder,
-    source: Source,
-    reward: float | None,
-    known: Mapping[str, JSON],
-    facts: Mapping[str, JSON],
-    missing: str,
-    around: Mapping[str, Mapping[str, JSON]] | None = None,
-) -> Recording:
-    beside, job = around or {}, (around or {}).get("config.json", {})
-    number, replaced = harbor_job.place_of(result, [row for name, row in beside.items() if "/" in name], job)
-    outcome = Outcome.INTERRUPTED if replaced else harbor_result.outcome_of(result, reward)
-    values = {**stated(known), **stated(harbor_result.conditions(result))}
-    reasons = {
-        "environment.image": "the result names the kind of environment, not an image digest",
-        "seeds.seed": "Harbor sends no seed",
-    }
-    manifest = Manifest.of(values, unknown=_UNKNOWN, reasons=reasons)
-    builder.events.insert(0, RolloutStarted(manifest=manifest.digest))
-    exception = mapping(result.get("exception_info"))
-    error = ": ".join(filter(None, (text(exception.get("exception_type")), text(exception.get("exception_message")))))
-    untrusted = outcome in (Outcome.INFRA_ERROR, Outcome.INTERRUPTED, Outcome.VERIFY_TIMEOUT)
-    return Recording(
-        manifest=manifest,
-        trace=builder.close(outcome, error=error or None),
-        outcome=outcome,
-        case=text(result.get("task_name")) or text(result.get("trial_name")).rsplit("__", 1)[0] or "unnamed",
-        source=source,
-        panel=harbor_result.panel_of(result),
-        experiment=harbor_job.experiment_of(result, job),
-        harness=text(values.get("harness.name")),
-        revision=text(values.get("harness.revision")),
-        model=text(values.get("model.name")),
-        trial=number,
-        trial_stated=bool(beside),
-        tags=("superseded attempt",) if replaced else (),
-        reward=None if untrusted else reward,
-        grade=Grade.VIEW_ONLY,
-        missing=missing,
-        started_at=instant(result.get("started_at")),
-        ended_at=instant(result.get("finished_at")),
-        budgets=harbor_result.budgets(result),
-        facts=facts,
-    )
+    return recording(result, builder, source, reward, known, facts, missing)
