@@ -164,7 +164,7 @@ def _totals(summary: MatrixSummary) -> list[str]:
     rows = []
     for name, found in summary.scenarios.items():
         if found.gap is None:
-            rows.append([name, summary.groups[name], "SKIP", "SKIP", "", ""])
+            rows.append([name, "", "SKIP", "SKIP", "", ""])
             continue
         one_shot, eventual = percent(found.rate(found.one_shot)), percent(found.rate(found.eventual))
         rows.append([name, summary.groups[name], one_shot, eventual, f"{found.gap:+.0%}", found.top_failure])
