@@ -37,11 +37,9 @@ def recording(
     values = {**stated(known), **stated(harbor_result.conditions(result))}
     manifest = Manifest.of(values, unknown=_UNKNOWN, reasons=_REASONS)
     builder.events.insert(0, RolloutStarted(manifest=manifest.digest))
-    exception = mapping(result.get("exception_info"))
-    error = ": ".join(filter(None, (text(exception.get("exception_type")), text(exception.get("exception_message")))))
     return Recording(
         manifest=manifest,
-        trace=builder.close(outcome, error=error or None),
+        trace=builder.close(outcome, error=_error(result) or None),
         outcome=outcome,
         case=text(result.get("task_name")) or text(result.get("trial_name")).rsplit("__", 1)[0] or "unnamed",
         source=source,
@@ -61,3 +59,8 @@ def recording(
         budgets=harbor_result.budgets(result),
         facts=facts,
     )
+
+
+def _error(result: Mapping[str, JSON]) -> str:
+    exception = mapping(result.get("exception_info"))
+    return ": ".join(filter(None, (text(exception.get("exception_type")), text(exception.get("exception_message")))))
