@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from harnesslab.core.canonical import JSON
+from harnesslab.core.canonical import JSON, canonical_bytes
 from harnesslab.core.errors import FormatRefused
 from harnesslab.formats.harbor_job import is_job
 from harnesslab.formats.inputs import InputFile
@@ -30,11 +30,20 @@ def tree_files(files: Mapping[str, InputFile], runs: set[str]) -> set[str]:
     return {_join(folder, name) for folder in parents for name in ("runs.jsonl", "learning.md")} & files.keys()
 
 
-def job_files(files: Mapping[str, InputFile], trials: set[str]) -> set[str]:
-    """Return the files of Harbor jobs that lie beside their trials; a stray one of that name is none."""
-    parents = {parent(trial) for trial in trials if trial}
-    places = (_join(folder, name) for folder in parents for name in JOB)
-    return {place for place in places if place in files and is_job(_object(files[place]))}
+def job_files(files: Mapping[str, InputFile], trials: set[str]) -> dict[str, InputFile]:
+    """Return the files of Harbor jobs that lie beside their trials, by path; a stray one of that name is none.
+
+    They are read here once for all trials, and what a job says of each trial is left to the trial.
+    """
+    found: dict[str, InputFile] = {}
+    for folder in sorted({parent(trial) for trial in trials if trial}):
+        for name in JOB:
+            place = _join(folder, name)
+            document = _object(files[place]) if place in files else {}
+            if is_job(document):
+                kept = {key: value for key, value in document.items() if key != "trial_results"}
+                found[place] = InputFile.of_bytes(name, canonical_bytes(kept))
+    return found
 
 
 def run_companions(
@@ -59,12 +68,13 @@ def run_surroundings(files: Mapping[str, InputFile], run: str) -> dict[str, Inpu
     return {MEMO: memo.renamed(MEMO)} if memo else {}
 
 
-def trial_surroundings(files: Mapping[str, InputFile], trial: str, trials: set[str]) -> dict[str, InputFile]:
+def trial_surroundings(
+    files: Mapping[str, InputFile], trial: str, trials: set[str], jobs: Mapping[str, InputFile]
+) -> dict[str, InputFile]:
     """Return a trial's job, and the results of the trials that its name says are of the same task."""
     if not trial:
         return {}
-    job = {name: files[place] for name in JOB if (place := _join(parent(trial), name)) in files}
-    found = {name: file.renamed(name) for name, file in job.items() if is_job(_object(file))}
+    found = {name: jobs[place] for name in JOB if (place := _join(parent(trial), name)) in jobs}
     for other in sorted(trials):
         if parent(other) == parent(trial) and _task(other) == _task(trial) and f"{other}/result.json" in files:
             place = f"{TRIALS}{PurePosixPath(other).name}"

@@ -73,7 +73,8 @@ def units_of(files: Mapping[str, InputFile], name: str) -> Iterator[Unit]:
         groups[owner.get(path, path)][path] = file
     folders = set(owner.values())
     runs = {folder for folder in folders if _is_run(set(groups[folder]), folder)}
-    shared = tree_files(files, runs) | job_files(files, folders - runs)
+    jobs = job_files(files, folders - runs)
+    shared = tree_files(files, runs) | jobs.keys()
     for key in sorted(groups):
         if key in shared:
             continue
@@ -85,7 +86,7 @@ def units_of(files: Mapping[str, InputFile], name: str) -> Iterator[Unit]:
         title = PurePosixPath(key).name or name
         if key in runs:
             inside |= run_companions(files, parent(key), inside, title)
-        beside = run_surroundings(files, key) if key in runs else trial_surroundings(files, key, folders - runs)
+        beside = run_surroundings(files, key) if key in runs else trial_surroundings(files, key, folders - runs, jobs)
         yield Unit(title, dict(sorted(inside.items())), folder=True, beside=beside)
 
 

@@ -8,8 +8,6 @@ from harnesslab.core.canonical import JSON
 from harnesslab.core.experiments import ExperimentRecord, Kind
 from harnesslab.formats.values import instant, items, mapping, stated, text, whole
 
-_HELD_BY_TRIALS = ("trial_results",)
-
 
 def is_job(document: Mapping[str, JSON]) -> bool:
     """Say whether a document is a job's configuration or summary."""
@@ -48,7 +46,7 @@ def record(
         facts=stated(
             {
                 "format": "harbor",
-                "job": {key: value for key, value in summary.items() if key not in _HELD_BY_TRIALS},
+                "job": dict(summary),
                 "config": dict(config),
             }
         ),

@@ -20,7 +20,7 @@ from harnesslab.formats.values import attempt, instant, items, mapping, number, 
 NAME = "harness-matrix"
 _IN_EVENTS = ("checks", "debug_calls", "final_reply", "full_reply", "traceback")
 """What the events hold; all else of a trial stays with its facts."""
-_MISSING = "model: the file keeps checks, tool calls and the last reply, not the requests"
+_MISSING = "model: the file keeps checks, tool calls and the last reply, neither requests nor rounds"
 
 
 def recognises(shape: Shape) -> bool:
@@ -86,7 +86,6 @@ def _recording(results: Results, trial: Trial, source: Source) -> Recording:
         missing=_MISSING,
         started_at=begun,
         ended_at=begun + timedelta(seconds=took) if begun and took is not None else None,
-        budgets={name: value for name, raw in results.budget(trial).items() if (value := number(raw)) is not None},
         facts=stated({"trial": facts, "class": results.group(trial.scenario)}),
     )
 
@@ -101,20 +100,18 @@ def _outcome(row: Mapping[str, JSON]) -> Outcome:
 
 
 def _add_events(builder: TraceBuilder, results: Results, trial: Trial) -> None:
-    """Add the user's turns, the tool calls in order, the last reply, and the checks."""
+    """Add the user's turns, the tool calls in order, the last reply and the checks, as one step: rounds are unknown."""
     row, prompts = trial.row, results.prompts(trial.scenario)
     for place, prompt in enumerate(prompts):
         builder.add(UserTurn(content=prompt, simulated=True, origin=f"turn {place}"))
-    step = -1
-    for step, call in enumerate(_calls(row)):
-        builder.add(_tool_call(call, step))
+    for place, call in enumerate(_calls(row)):
+        builder.add(_tool_call(call, place))
     reply = text(row.get("full_reply")) or text(row.get("final_reply"))
-    _add_reply(builder, results, trial, reply, step + 1)
+    _add_reply(builder, results, trial, reply)
     checks = objects(row.get("checks"))
     solved = row.get("eventual") is True
     builder.add(
         Verification(
-            step=step + 1,
             passed=solved,
             reward=float(solved),
             scores=stated({"one_shot": row.get("one_shot"), "eventual": row.get("eventual")}),
@@ -129,20 +126,19 @@ def _calls(row: Mapping[str, JSON]) -> list[Mapping[str, JSON]]:
     return objects(row.get("debug_calls")) or objects(mapping(row.get("wire")).get("tool_calls"))
 
 
-def _tool_call(call: Mapping[str, JSON], step: int) -> ToolCall:
+def _tool_call(call: Mapping[str, JSON], place: int) -> ToolCall:
     result, failed = text(call.get("outcome")), call.get("outcome") not in (None, "available")
     return ToolCall(
         name=text(call.get("name")) or "unnamed",
         arguments=call.get("input"),
-        step=step,
         has_result=False,
         error=text(call.get("error")) or (result if failed else None),
         extra=stated({"outcome": call.get("outcome")}),
-        origin=f"tool call {step}",
+        origin=f"tool call {place}",
     )
 
 
-def _add_reply(builder: TraceBuilder, results: Results, trial: Trial, reply: str, step: int) -> None:
+def _add_reply(builder: TraceBuilder, results: Results, trial: Trial, reply: str) -> None:
     """Add one model call that stands for all of the trial, with the last reply and the tokens of all."""
     wire, usage = mapping(trial.row.get("wire")), mapping(trial.row.get("usage"))
     total, output = whole(usage.get("total")), whole(usage.get("output"))
@@ -153,7 +149,6 @@ def _add_reply(builder: TraceBuilder, results: Results, trial: Trial, reply: str
             model=text(results.config(trial.cell).get("model")),
             input=window,
             text=reply,
-            step=step,
             finish_reason=text(next(reversed(items(wire.get("finish_reasons"))), None)) or None,
             usage=Usage(input=total - output, output=output) if known and total and output else None,
             extra=stated({"stands_for": "all model calls of the trial", "turns": usage.get("turns")}),

@@ -71,10 +71,6 @@ class Results:
         """Return what the user says, in order."""
         return [text(turn.get("prompt")) for turn in objects(self.definition(scenario).get("turns"))]
 
-    def budget(self, trial: Trial) -> Mapping[str, JSON]:
-        """Return the declared limits that are limits of an episode."""
-        return {"steps": mapping(self.definition(trial.scenario).get("budget")).get("max_rounds")}
-
     def trials(self) -> Iterator[Trial]:
         """Yield all trials by cell, then by scenario in the order of the run, then by number."""
         for cell, content in self.cells.items():

@@ -45,11 +45,17 @@ def experiment(request: HttpRequest, experiment_id: int) -> HttpResponse:
     row = view.row
     sentence = decision_sentence(row.kind, row.decision, row.reason, row.solved, row.total)
     documents = [
-        ("Decision, verbatim", _written(view.decision)),
-        ("Certificates, verbatim", _written(view.certification)),
-        ("What its source states", _written(view.facts)),
+        ("The decision, verbatim", _written(view.decision), True),
+        ("The certificates, verbatim", _written(view.certification), False),
+        ("All that its source states", _written(view.facts), not view.cases),
     ]
-    context = {"view": view, "row": row, "sentence": sentence, "documents": documents}
+    context = {
+        "view": view,
+        "row": row,
+        "sentence": sentence,
+        "documents": documents,
+        "certified": any(case.certificate for case in view.cases),
+    }
     return render(request, "experiments/experiment.html", context)
 
 
