@@ -10,6 +10,7 @@ from harnesslab.pages import (
     compare,
     efficiency,
     engines,
+    experiments,
     imports,
     jobs,
     login,
@@ -44,6 +45,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("rollouts/<int:rollout_id>/delete/", rollouts.delete, name="rollout-delete"),
     path("rollouts/<int:rollout_id>/bundle.zip", bundles.bundle, name="rollout-bundle"),
     path("rollouts/<int:rollout_id>/consistency/", reruns.consistency, name="rollout-consistency"),
+    # /experiments/
+    path("experiments/", experiments.experiments, name="experiments"),
+    path("experiments/<int:experiment_id>/", experiments.experiment, name="experiment"),
     # /reruns/
     path("rollouts/<int:rollout_id>/rerun/", reruns.rerun_form, name="rerun-form"),
     path("reruns/", reruns.reruns, name="reruns"),

@@ -9,6 +9,7 @@ from django.conf import settings
 
 from harnesslab.actions.bindings import bind
 from harnesslab.actions.engines import EMBEDDED_NAME
+from harnesslab.actions.experiments import refresh
 from harnesslab.actions.orders import order
 from harnesslab.actions.panels import store_panel
 from harnesslab.actions.rollouts import store_recording
@@ -33,7 +34,9 @@ def load_demonstration() -> int:
     """Run and store the demonstration if there is no rollout yet; returns how many were stored."""
     if Rollout.objects.exists():
         return 0
-    return sum(1 for recording in recordings() if store_recording(recording, None).pk)
+    stored = [store_recording(recording, None) for recording in recordings()]
+    refresh({rollout.experiment_id for rollout in stored if rollout.experiment_id is not None})
+    return len(stored)
 
 
 def order_live(cases: tuple[CaseDefinition, ...] = LIVE_CASES) -> int:

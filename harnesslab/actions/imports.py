@@ -8,15 +8,17 @@ from dataclasses import dataclass, field, replace
 
 from django.db import DatabaseError, transaction
 
+from harnesslab.actions.experiments import refresh, store_record
 from harnesslab.actions.rollouts import store_recording
 from harnesslab.core import seals
 from harnesslab.core.errors import HarnessLabError
+from harnesslab.core.experiments import ExperimentRecord
 from harnesslab.core.rollout import Recording
 from harnesslab.formats import bundle
 from harnesslab.formats.inputs import Report, Unit
-from harnesslab.formats.registry import recognise
+from harnesslab.formats.registry import Recognised, experiments, recognise
 from harnesslab.store.locks import held
-from harnesslab.store.models import Rollout, SourceFile
+from harnesslab.store.models import Experiment, Rollout, SourceFile
 from harnesslab.store.text import storable
 
 log = logging.getLogger(__name__)
@@ -34,6 +36,8 @@ class ImportResult:
     rollouts: list[int] = field(default_factory=list)
     reason: str = ""
     skipped: list[tuple[str, str]] = field(default_factory=list)
+    experiments: int = 0
+    """How many experiments the unit states as wholes."""
 
 
 def import_units(
@@ -65,17 +69,22 @@ def _import(unit: Unit, project: str, progress: Progress | None) -> ImportResult
         known = SourceFile.objects.filter(digest=digest).first()
         if known is not None and known.complete:
             ids = list(known.rollouts.order_by("position").values_list("pk", flat=True))
+            stated = _store_again(recognise(unit), known, project)
             reason = f"already imported as {known.name}" if known.name != unit.name else "already imported"
-            return ImportResult(unit.name, "duplicate", known.format, ids, reason)
+            return ImportResult(unit.name, "duplicate", known.format, ids, reason, experiments=stated)
         return _read(unit, digest, known, project, progress)
 
 
 def _read(unit: Unit, digest: str, known: SourceFile | None, project: str, progress: Progress | None) -> ImportResult:
-    importer = recognise(unit).importer
-    report = Report()
+    found = recognise(unit)
+    importer, report = found.importer, Report()
     source, ids = known, []
     stored = dict(known.rollouts.values_list("position", "pk")) if known is not None else {}
-    for recording in _until_fault(importer.read(unit, report), report):
+    records = _records(found, report)
+    if records:
+        source = source or _open_source(unit, digest, importer.NAME)
+        _store_records(records, project)
+    for recording in _until_fault(importer.read(unit, report), report, alone=bool(records)):
         there = _same_bundle(recording)
         if there is not None:
             return ImportResult(unit.name, "duplicate", importer.NAME, [there], "this rollout is already here")
@@ -91,24 +100,57 @@ def _read(unit: Unit, digest: str, known: SourceFile | None, project: str, progr
         return ImportResult(
             unit.name, "refused", importer.NAME, reason=_nothing(unit, importer.NAME, skipped), skipped=skipped
         )
+    refresh(_experiments_of(source))
     source.skipped = [[storable(where), storable(why)] for where, why in skipped]
     source.complete = True
     source.save(update_fields=["skipped", "complete"])
     status = "partial" if skipped else "imported"
-    return ImportResult(unit.name, status, importer.NAME, ids, _summary(skipped), skipped)
+    return ImportResult(unit.name, status, importer.NAME, ids, _summary(skipped), skipped, len(records))
 
 
-def _until_fault(recordings: Iterator[Recording], report: Report) -> Iterator[Recording]:
-    """Yield recordings; a refusal after the first of them is noted, and what came before it stays."""
+def _records(found: Recognised, report: Report) -> list[ExperimentRecord]:
+    """Read what a unit states of experiments; that it can't be read keeps no rollout from being imported."""
+    try:
+        return list(experiments(found, report))
+    except HarnessLabError as error:
+        report.skip("experiment", error.sentence)
+        return []
+
+
+def _store_records(records: Iterable[ExperimentRecord], project: str) -> list[int]:
+    return [store_record(replace(record, project=project) if project else record).pk for record in records]
+
+
+def _store_again(found: Recognised, known: SourceFile, project: str) -> int:
+    """Store what a known file states of experiments where they are, and return how many.
+
+    The file may be from before these were kept.
+    """
+    records = _records(found, Report())
+    names = [storable(record.external_id, 200) for record in records]
+    there = Experiment.objects.filter(rollouts__source=known).first()
+    there = there or Experiment.objects.filter(name__in=names[:1]).order_by("pk").first()
+    stored = _store_records(records, there.project.name if there is not None else project)
+    refresh({*stored, *_experiments_of(known)})
+    return len(records)
+
+
+def _experiments_of(source: SourceFile) -> set[int]:
+    found = source.rollouts.exclude(experiment=None).order_by().values_list("experiment_id", flat=True).distinct()
+    return {pk for pk in found if pk is not None}
+
+
+def _until_fault(recordings: Iterator[Recording], report: Report, *, alone: bool = False) -> Iterator[Recording]:
+    """Yield recordings; a refusal after the first of them, or where experiments stand `alone`, is only noted."""
     count = 0
     try:
         for recording in recordings:
             count += 1
             yield recording
     except HarnessLabError as error:
-        if not count:
+        if not count and not alone:
             raise
-        report.skip(f"what follows rollout {count - 1}", error.sentence)
+        report.skip(f"what follows rollout {count - 1}" if count else "rollouts", error.sentence)
 
 
 def _store(recording: Recording, source: SourceFile, project: str) -> Rollout:

@@ -14,7 +14,7 @@ from harnesslab.cli.terminal import printable
 from harnesslab.core.errors import HarnessLabError, InvalidValue
 from harnesslab.formats.discovery import discover, expand
 from harnesslab.formats.inputs import Report, Unit
-from harnesslab.formats.registry import recognise
+from harnesslab.formats.registry import experiments, recognise
 
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 
@@ -25,6 +25,7 @@ class Checked:
 
     name: str
     format: str
+    experiments: int
     rollouts: int
     events: int
     grades: str
@@ -54,36 +55,43 @@ def _checked(unit: Unit) -> Iterator[Checked]:
     try:
         units = list(expand(unit))
     except HarnessLabError as error:
-        yield Checked(unit.name, "", 0, 0, "", "", error.what)
+        yield Checked(unit.name, "", 0, 0, 0, "", "", error.what)
         return
     for inner in units:
         yield _one(inner)
 
 
 def _one(unit: Unit) -> Checked:
-    report, grades, events = Report(), Counter[str](), 0
+    report, grades, events, stated = Report(), Counter[str](), 0, 0
     try:
         found = recognise(unit)
+        stated = sum(1 for _ in experiments(found, report))
         for recording in found.importer.read(unit, report):
             grades[recording.grade.value] += 1
             events += len(recording.trace.events)
     except HarnessLabError as error:
-        return Checked(unit.name, "", 0, 0, "", "", error.what)
+        if stated:
+            return Checked(unit.name, found.importer.NAME, stated, 0, 0, "", f"rollouts: {error.what}", "")
+        return Checked(unit.name, "", 0, 0, 0, "", "", error.what)
     left_out = f"{report.skipped[0].where}: {report.skipped[0].why}" if report.skipped else ""
     more = f", and {len(report.skipped) - 1} more" if len(report.skipped) > 1 else ""
-    if not grades:
-        return Checked(unit.name, found.importer.NAME, 0, 0, "", "", left_out or "it holds no rollout")
+    if not grades and not stated:
+        return Checked(unit.name, found.importer.NAME, 0, 0, 0, "", "", left_out or "it holds no rollout")
     shown = ", ".join(f"{count} {grade}" for grade, count in sorted(grades.items()))
-    return Checked(unit.name, found.importer.NAME, grades.total(), events, shown, left_out + more, "")
+    return Checked(unit.name, found.importer.NAME, stated, grades.total(), events, shown, left_out + more, "")
 
 
 def _table(rows: list[Checked]) -> str:
     """Return a Markdown table: what is read first, by format; then what is refused, by reason."""
     read = sorted((row for row in rows if not row.refused), key=lambda row: (row.format, row.name))
     refused = sorted((row for row in rows if row.refused), key=lambda row: (row.refused, row.name))
-    lines = ["| file | format | rollouts | events | can be rerun | left out |", "|---|---|---:|---:|---|---|"]
+    lines = [
+        "| file | format | experiments | rollouts | events | can be rerun | left out |",
+        "|---|---|---:|---:|---:|---|---|",
+    ]
     lines += [
-        f"| {_cell(row.name)} | {row.format} | {row.rollouts} | {row.events:,} | {row.grades} | {_cell(row.left_out)} |"
+        f"| {_cell(row.name)} | {row.format} | {row.experiments or ''} | {row.rollouts} "
+        f"| {row.events:,} | {row.grades} | {_cell(row.left_out)} |"
         for row in read
     ]
     lines += ["", "| refused | why |", "|---|---|"]

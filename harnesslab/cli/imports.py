@@ -52,9 +52,16 @@ def _name(unit: Unit | None) -> str:
     return printable(unit.name[:40]) if unit is not None else ""
 
 
+def _held(result: ImportResult) -> str:
+    """Say what a unit holds: rollouts, or where it has none, the experiments that it states."""
+    if result.experiments and not result.rollouts:
+        return f"{result.experiments} experiments"
+    return f"{len(result.rollouts)} rollouts"
+
+
 def _print_table(results: list[ImportResult], report: Report) -> None:
     for result in results:
-        line = f"{result.status:10} {result.format:18} {len(result.rollouts):>6} rollouts  {result.file}"
+        line = f"{result.status:10} {result.format:18} {_held(result):>16}  {result.file}"
         click.echo(printable(line))
         if result.reason and result.status != "duplicate":
             click.echo(printable(f"{'':10} {result.reason}"))

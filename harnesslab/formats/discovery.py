@@ -13,15 +13,18 @@ from pathlib import Path, PurePosixPath
 
 from harnesslab.core.errors import FormatRefused, LimitExceeded, NotFound
 from harnesslab.formats.archives import Archive, open_archive
+from harnesslab.formats.companions import (
+    job_files,
+    parent,
+    run_companions,
+    run_surroundings,
+    tree_files,
+    trial_surroundings,
+)
 from harnesslab.formats.inputs import InputFile, Report, Unit
 
 MAX_FILES = 200_000
 """Most files that are looked at below one path."""
-INDEX = "../runs.jsonl"
-"""Where a run unit holds its rows of the experiments index."""
-MEMO = "../learning.md"
-"""Where a run unit holds its lines of the learning memo."""
-
 _ZIP = b"PK\x03\x04"
 _LOGS = ("header.json", "_journal/", "samples/")
 _BUNDLE = ("bundle.json",)
@@ -70,19 +73,21 @@ def units_of(files: Mapping[str, InputFile], name: str) -> Iterator[Unit]:
         groups[owner.get(path, path)][path] = file
     folders = set(owner.values())
     runs = {folder for folder in folders if _is_run(set(groups[folder]), folder)}
-    companions = _companions(files, runs)
+    jobs = job_files(files, folders - runs)
+    shared = tree_files(files, runs) | jobs.keys()
     for key in sorted(groups):
-        if key in companions:
+        if key in shared:
             continue
         if key not in folders:
             short = PurePosixPath(key).name
-            yield Unit(short, {short: _renamed(files[key], short)})
+            yield Unit(short, {short: files[key].renamed(short)})
             continue
-        inside = {_below(path, key): _renamed(file, _below(path, key)) for path, file in groups[key].items()}
+        inside = {_below(path, key): file.renamed(_below(path, key)) for path, file in groups[key].items()}
         title = PurePosixPath(key).name or name
         if key in runs:
-            inside |= _companion_files(files, str(PurePosixPath(key).parent), inside, title)
-        yield Unit(title, dict(sorted(inside.items())), folder=True)
+            inside |= run_companions(files, parent(key), inside, title)
+        beside = run_surroundings(files, key) if key in runs else trial_surroundings(files, key, folders - runs, jobs)
+        yield Unit(title, dict(sorted(inside.items())), folder=True, beside=beside)
 
 
 def _expand_pattern(given: str | Path) -> list[Path]:
@@ -144,8 +149,8 @@ def _owners(files: Mapping[str, InputFile]) -> dict[str, str]:
     """Map each path that belongs to a folder unit to that folder; the outermost folder wins."""
     below: dict[str, set[str]] = defaultdict(set)
     for path in files:
-        for parent in PurePosixPath(path).parents:
-            below[_folder(parent)].add(path)
+        for above in PurePosixPath(path).parents:
+            below[_folder(above)].add(path)
     owner: dict[str, str] = {}
     for folder in sorted(below, key=lambda item: (item.count("/") + bool(item), item)):
         paths = below[folder]
@@ -169,59 +174,6 @@ def _is_trial(paths: set[str], folder: str) -> bool:
     return bool(stated and parts & {"agent", "verifier"}) or (len(stated) == 2 and not nested)
 
 
-def _companions(files: Mapping[str, InputFile], runs: set[str]) -> set[str]:
-    """Return the files of an experiments tree that are shared out to its runs."""
-    parents = {str(PurePosixPath(run).parent) for run in runs if run}
-    return {_join(parent, name) for parent in parents for name in ("runs.jsonl", "learning.md")} & files.keys()
-
-
-def _companion_files(
-    files: Mapping[str, InputFile], parent: str, inside: Mapping[str, InputFile], run: str
-) -> dict[str, InputFile]:
-    """Cut a run's own part from the tree's index and memo, so that its digest doesn't change as the tree grows."""
-    found: dict[str, InputFile] = {}
-    index, memo = files.get(_join(parent, "runs.jsonl")), files.get(_join(parent, "learning.md"))
-    rows = [line for line in index.read().splitlines() if run.encode() in line] if index else []
-    own = [row for row in rows if _names_run(row, run)]
-    if index:
-        found[INDEX] = InputFile.of_bytes(INDEX, b"".join(row + b"\n" for row in own))
-    if memo and "experiment.json" in inside:
-        lines = memo_lines(memo.read(), run, _commit(inside["experiment.json"]))
-        found[MEMO] = InputFile.of_bytes(MEMO, lines)
-    return found
-
-
-def memo_lines(memo: bytes, run: str, commit: str) -> bytes:
-    """Return the items of a learning memo that name a run or its commit, each with its indented lines."""
-    kept: list[bytes] = []
-    taking = False
-    names = [name.encode() for name in (run, commit[:12]) if name]
-    for line in memo.splitlines():
-        if not line.startswith((b" ", b"\t")):
-            taking = line.startswith(b"-") and any(name in line for name in names)
-        if taking:
-            kept.append(line + b"\n")
-    return b"".join(kept)
-
-
-def _names_run(row: bytes, run: str) -> bool:
-    file = InputFile.of_bytes(INDEX, row)
-    try:
-        value = file.json()
-    except FormatRefused:
-        return False
-    return isinstance(value, Mapping) and value.get("experiment_id") == run
-
-
-def _commit(file: InputFile) -> str:
-    try:
-        value = file.json()
-    except FormatRefused:
-        return ""
-    commit = value.get("git_commit_hash") if isinstance(value, Mapping) else None
-    return commit if isinstance(commit, str) else ""
-
-
 def _is_log(archive: Archive) -> bool:
     return any(name.startswith(_LOGS) for name in archive.members)
 
@@ -234,13 +186,5 @@ def _folder(path: PurePosixPath) -> str:
     return "" if str(path) == "." else str(path)
 
 
-def _join(parent: str, name: str) -> str:
-    return name if parent in ("", ".") else f"{parent}/{name}"
-
-
 def _below(path: str, folder: str) -> str:
     return path[len(folder) + 1 :] if folder else path
-
-
-def _renamed(file: InputFile, path: str) -> InputFile:
-    return InputFile(path, file.size, file.load)

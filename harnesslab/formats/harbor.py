@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -10,13 +11,14 @@ import msgspec
 
 from harnesslab.core.canonical import JSON, Digest
 from harnesslab.core.errors import FormatRefused
-from harnesslab.core.events import RolloutStarted, TestResult, UserTurn
-from harnesslab.core.manifest import Manifest
-from harnesslab.core.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.events import TestResult, UserTurn
+from harnesslab.core.experiments import ExperimentRecord
+from harnesslab.core.rollout import Recording, Source
 from harnesslab.core.trace import TraceBuilder
-from harnesslab.formats import harbor_result
+from harnesslab.formats import harbor_job, harbor_result
 from harnesslab.formats.atif import MISSING, agent_conditions, facts_of, first_instant
 from harnesslab.formats.atif_events import TrajectoryReader, logprobs, model_calls, token_ids
+from harnesslab.formats.harbor_recording import recording
 from harnesslab.formats.inputs import InputFile, Report, Unit, json_lines
 from harnesslab.formats.response_items import Walk
 from harnesslab.formats.sniff import Shape
@@ -25,7 +27,6 @@ from harnesslab.formats.values import attempt, instant, items, mapping, number, 
 NAME = "harbor"
 _MAIN = "agent/trajectory.json"
 _NO_TRAJECTORY = "model: the trial holds no trajectory, only its result"
-_UNKNOWN = "not recorded by Harbor trials"
 _CONTINUATIONS = 100
 
 
@@ -57,6 +58,29 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
     yield only(unit.name, lambda: _alone(document, Source(unit.name, digest, NAME)))
 
 
+def experiments(unit: Unit, report: Report) -> Iterator[ExperimentRecord]:
+    """Yield the job of each trial, once."""
+    if unit.folder:
+        results = [_document(unit, "result.json", report)]
+    else:
+        rows = (row for _, row in json_lines(unit.only.read(), Report()))
+        results = [found for row in rows if (found := _row_result(row) or row) and harbor_result.is_trial(found)]
+    around = _around(unit)
+    records = (
+        harbor_job.record(result, around.get("config.json", {}), around.get("result.json", {})) for result in results
+    )
+    yield from {record.external_id: record for record in records if record is not None}.values()
+
+
+def _around(unit: Unit) -> dict[str, Mapping[str, JSON]]:
+    """Read what lies beside a trial: its job's files, and the results of its task's trials."""
+    found: dict[str, Mapping[str, JSON]] = {}
+    for name, file in unit.beside.items():
+        with suppress(FormatRefused):  # of a sibling, which says so itself
+            found[name] = mapping(file.json())
+    return found
+
+
 def _rows(name: str, digest: Digest, rows: list[tuple[int, Mapping[str, JSON]]], report: Report) -> Iterator[Recording]:
     for position, (line, row) in enumerate(rows):
         yield from attempt(report, f"line {line}", partial(_row, row, Source(name, digest, NAME, position)))
@@ -65,10 +89,9 @@ def _rows(name: str, digest: Digest, rows: list[tuple[int, Mapping[str, JSON]]],
 def _refusal(document: Mapping[str, JSON]) -> tuple[str, str] | None:
     """Say why a document that belongs to a run holds no trace: (what, hint); None for any other document."""
     keys = document.keys()
-    if keys >= {"n_total_trials", "stats"}:
-        return "a Harbor job's summary, which holds no trial's trace", "import the job's folder, with its trials"
-    if keys >= {"agents", "datasets"} and {"jobs_dir", "n_attempts"} & keys:
-        return "a Harbor job's configuration, which holds no result", "import the job's folder, with its trials"
+    if harbor_job.is_job(document):
+        what = "summary, which holds no trial's trace" if "stats" in keys else "configuration, which holds no result"
+        return f"a Harbor job's {what}", "import the job's folder, with its trials"
     if keys >= {"trials_dir", "agent", "verifier"} and "verifier_result" not in keys:
         return "a Harbor trial's configuration, which holds no result", "import the trial's folder"
     rows = objects(document.get("results"))
@@ -126,7 +149,7 @@ def _folder(unit: Unit, source: Source, report: Report) -> Recording:
         }
     )
     missing = MISSING if trajectory else _NO_TRAJECTORY
-    return _recording(result, builder, source, reward, known, facts, missing)
+    return recording(result, builder, source, reward, known, facts, missing, _around(unit))
 
 
 def _read_chain(reader: TrajectoryReader, trajectory: Mapping[str, JSON], report: Report) -> None:
@@ -198,7 +221,7 @@ def _alone(result: Mapping[str, JSON], source: Source) -> Recording:
     reward = harbor_result.reward_of(result)
     if said := harbor_result.verification(result, reward, None, ()):
         builder.add(said)
-    return _recording(result, builder, source, reward, {}, {"result": harbor_result.facts_of(result)}, _NO_TRAJECTORY)
+    return recording(result, builder, source, reward, {}, {"result": harbor_result.facts_of(result)}, _NO_TRAJECTORY)
 
 
 def _row(row: Mapping[str, JSON], source: Source) -> Recording:
@@ -232,45 +255,4 @@ def _row(row: Mapping[str, JSON], source: Source) -> Recording:
         **stated({"reward": row.get("reward"), "instance_id": row.get("instance_id")}),
     }
     missing = "model: the row keeps the conversation, not the requests as sent"
-    return _recording(result, builder, source, reward, known, facts, missing)
-
-
-def _recording(
-    result: Mapping[str, JSON],
-    builder: TraceBuilder,
-    source: Source,
-    reward: float | None,
-    known: Mapping[str, JSON],
-    facts: Mapping[str, JSON],
-    missing: str,
-) -> Recording:
-    outcome = harbor_result.outcome_of(result, reward)
-    values = {**stated(known), **stated(harbor_result.conditions(result))}
-    reasons = {
-        "environment.image": "the result names the kind of environment, not an image digest",
-        "seeds.seed": "Harbor sends no seed",
-    }
-    manifest = Manifest.of(values, unknown=_UNKNOWN, reasons=reasons)
-    builder.events.insert(0, RolloutStarted(manifest=manifest.digest))
-    exception = mapping(result.get("exception_info"))
-    error = ": ".join(filter(None, (text(exception.get("exception_type")), text(exception.get("exception_message")))))
-    untrusted = outcome in (Outcome.INFRA_ERROR, Outcome.INTERRUPTED, Outcome.VERIFY_TIMEOUT)
-    return Recording(
-        manifest=manifest,
-        trace=builder.close(outcome, error=error or None),
-        outcome=outcome,
-        case=text(result.get("task_name")) or text(result.get("trial_name")).rsplit("__", 1)[0] or "unnamed",
-        source=source,
-        panel=harbor_result.panel_of(result),
-        experiment=text(mapping(result.get("config")).get("job_id")),
-        harness=text(values.get("harness.name")),
-        revision=text(values.get("harness.revision")),
-        model=text(values.get("model.name")),
-        reward=None if untrusted else reward,
-        grade=Grade.VIEW_ONLY,
-        missing=missing,
-        started_at=instant(result.get("started_at")),
-        ended_at=instant(result.get("finished_at")),
-        budgets=harbor_result.budgets(result),
-        facts=facts,
-    )
+    return recording(result, builder, source, reward, known, facts, missing)

@@ -8,9 +8,11 @@ from functools import partial
 from harnesslab.core.canonical import JSON, parse
 from harnesslab.core.errors import FormatRefused
 from harnesslab.core.events import RolloutStarted
+from harnesslab.core.experiments import ExperimentRecord
 from harnesslab.core.rollout import VERDICT_UNTRUSTED, Outcome, Recording, Source
 from harnesslab.core.trace import TraceBuilder
-from harnesslab.formats.discovery import INDEX, MEMO
+from harnesslab.formats.companions import INDEX, MEMO
+from harnesslab.formats.harness_training_record import record_of
 from harnesslab.formats.harness_training_run import Run, budgets, grade_of, manifest_of
 from harnesslab.formats.harness_training_steps import StepsReader
 from harnesslab.formats.inputs import InputFile, Report, Unit, json_lines
@@ -71,6 +73,14 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
         why = text(run.document.get("crash_reason")) or "the experiment names no task"
         raise FormatRefused(f"the run has no rollout: {why}", where=unit.name)
     yield from some(unit.name, report, _rollouts(run, tasks, report))
+
+
+def experiments(unit: Unit, report: Report) -> Iterator[ExperimentRecord]:
+    """Yield the run as an experiment; a single steps file states none."""
+    document = unit.files.get("experiment.json") or (None if unit.folder else unit.only)
+    run = _run_of(unit, Report()) if document is not None else None
+    if run is not None and text(run.document.get("experiment_id")):
+        yield record_of(run)
 
 
 def _rollouts(run: Run, tasks: list[str], report: Report) -> Iterator[Recording]:

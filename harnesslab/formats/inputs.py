@@ -50,6 +50,10 @@ class InputFile:
             )
         return self.load()
 
+    def renamed(self, path: str) -> InputFile:
+        """Return the file under another path."""
+        return InputFile(path, self.size, self.load)
+
     def json(self) -> JSON:
         """Return the file as one JSON document; raises `FormatRefused` where it is none."""
         return json_document(self.read(), self.path)
@@ -78,6 +82,8 @@ class Unit:
     files: Mapping[str, InputFile]
     """By path inside the unit; a single file has one entry under its own name."""
     folder: bool = False
+    beside: Mapping[str, InputFile] = field(default_factory=dict)
+    """Files of its surroundings that say more of it; no part of it, since they change as the surroundings grow."""
 
     @property
     def only(self) -> InputFile:

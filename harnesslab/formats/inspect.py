@@ -7,15 +7,16 @@ from functools import partial
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import FormatRefused
+from harnesslab.core.experiments import ExperimentRecord
 from harnesslab.core.rollout import Recording
 from harnesslab.formats.archives import open_archive
 from harnesslab.formats.inputs import Report, Unit
 from harnesslab.formats.inspect_archive import header, samples
-from harnesslab.formats.inspect_log import NAME, Log, recording
+from harnesslab.formats.inspect_log import NAME, Log, evaluation, recording
 from harnesslab.formats.sniff import Shape
 from harnesslab.formats.values import attempt, items, mapping, objects, some, text, whole
 
-__all__ = ["NAME", "read", "recognises"]
+__all__ = ["NAME", "experiments", "read", "recognises"]
 
 _MEMBERS = (b"header.json", b"_journal/start.json", b"samples/")
 
@@ -33,6 +34,19 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
     """Yield the samples in order of the data set and epoch; raises `FormatRefused` where there is none."""
     found = _archive(unit, report) if unit.only.read()[:2] == b"PK" else _document(unit, report)
     yield from some(unit.name, report, _samples(found, report))
+
+
+def experiments(unit: Unit, report: Report) -> Iterator[ExperimentRecord]:
+    """Yield the evaluation that a log is of, where it holds samples."""
+    if unit.only.read()[:2] == b"PK":
+        archive = open_archive(unit.only.read(), unit.name)
+        document, held = header(archive, Report()), any(name.startswith("samples/") for name in archive.members)
+    else:
+        document = mapping(unit.only.json())
+        held = bool(items(document.get("samples")))
+    log = Log(unit.name, unit.digest(), document)
+    if held and log.experiment:
+        yield evaluation(log)
 
 
 def _samples(found: Iterator[tuple[Log, Mapping[str, JSON]]], report: Report) -> Iterator[Recording]:

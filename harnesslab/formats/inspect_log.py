@@ -9,6 +9,7 @@ from typing import Any
 
 from harnesslab.core.canonical import JSON, Digest, digest
 from harnesslab.core.events import RolloutStarted, Verification
+from harnesslab.core.experiments import ExperimentRecord, Kind
 from harnesslab.core.manifest import Manifest
 from harnesslab.core.rollout import Grade, Outcome, Recording, Source
 from harnesslab.core.trace import TraceBuilder
@@ -59,6 +60,13 @@ class Log:
         """How the whole evaluation ended, by the log's own word."""
         return text(self.header.get("status")) or "not stated"
 
+    @property
+    def experiment(self) -> str:
+        """Name of the evaluation; older logs name only their run, which may hold several tasks."""
+        named = text(self.spec.get("eval_id"))
+        parts = (text(self.spec.get(key)) for key in ("run_id", "task", "task_id"))
+        return named or " ".join(dict.fromkeys(filter(None, parts)))
+
     def sort_key(self) -> Callable[[str, int], tuple[int, str, int]]:
         """Return the order of samples by (id, epoch): that of the data set, then the epoch."""
         listed = items(mapping(self.spec.get("dataset")).get("sample_ids"))
@@ -68,6 +76,23 @@ class Log:
             return places.get(case, len(places)), case.zfill(20) if case.isdigit() else case, epoch
 
         return key
+
+
+def evaluation(log: Log) -> ExperimentRecord:
+    """Return what a log states of its evaluation as a whole."""
+    spec, stats = log.spec, mapping(log.header.get("stats"))
+    results = mapping(log.header.get("results"))
+    return ExperimentRecord(
+        external_id=log.experiment,
+        panel=text(spec.get("task")),
+        kind=Kind.EVAL,
+        revision=text(mapping(spec.get("revision")).get("commit")),
+        mechanism=" ".join(filter(None, (text(spec.get("task")), text(spec.get("model"))))),
+        metrics={text(score.get("name")): score.get("metrics") for score in objects(results.get("scores"))},
+        started_at=instant(stats.get("started_at")) or instant(spec.get("created")),
+        ended_at=instant(stats.get("completed_at")),
+        facts=stated({"format": NAME, "status": log.status, "eval": dict(spec), "results": dict(results)}),
+    )
 
 
 def recording(log: Log, sample: Mapping[str, JSON], position: int) -> Recording:
@@ -93,7 +118,7 @@ def recording(log: Log, sample: Mapping[str, JSON], position: int) -> Recording:
         case=case,
         source=Source(log.name, log.digest, NAME, position),
         panel=text(log.spec.get("task")),
-        experiment=text(log.spec.get("eval_id")) or text(log.spec.get("run_id")),
+        experiment=log.experiment,
         harness=_harness(log),
         revision=text(mapping(log.spec.get("revision")).get("commit")),
         model=text(log.spec.get("model")),

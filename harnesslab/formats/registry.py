@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from harnesslab.core.errors import FormatRefused
+from harnesslab.core.experiments import ExperimentRecord
 from harnesslab.core.rollout import Recording
 from harnesslab.formats import (
     atif,
     bundle,
+    candidate_ledger,
     chat_log,
     claude_code,
     codex,
     coding_sessions,
     harbor,
     harbor_viewer,
+    harness_matrix,
     harness_training,
     inspect,
     mini_swe_agent,
@@ -49,10 +52,20 @@ class Importer(Protocol):
         """Yield the unit's recordings."""
 
 
+@runtime_checkable
+class StatesExperiments(Protocol):
+    """What a format module offers besides, where its files state measured passes as wholes."""
+
+    def experiments(self, unit: Unit, report: Report) -> Iterator[ExperimentRecord]:
+        """Yield what the unit states of experiments, in its own order; also where it holds no rollout."""
+
+
 IMPORTERS: tuple[Importer, ...] = (
     bundle,
     native,
     harness_training,
+    harness_matrix,
+    candidate_ledger,
     inspect,
     atif,
     harbor,
@@ -76,6 +89,12 @@ class Recognised:
 
     unit: Unit
     importer: Importer
+
+
+def experiments(found: Recognised, report: Report) -> Iterator[ExperimentRecord]:
+    """Yield the experiments that a unit states; most formats state none."""
+    if isinstance(found.importer, StatesExperiments):
+        yield from found.importer.experiments(found.unit, report)
 
 
 def recognise(unit: Unit) -> Recognised:

@@ -74,17 +74,6 @@ def _commits(row: Mapping[str, JSON]) -> bool:
     return bool({"commits", "pulls", "branches", "promotion_history", "candidates"} & row.keys())
 
 
-def _ledger(shape: Shape) -> bool:
-    """A table of candidates: tab-separated text whose heading names a commit or experiment and a verdict."""
-    if shape.kind != "text":
-        return False
-    heading = _start(shape).split("\n", 1)[0].strip().split("\t")
-    return len(heading) > 2 and bool({"commit", "experiment"} & {*heading}) and bool(_VERDICTS & {*heading})
-
-
-_VERDICTS = {"status", "correctness", "decision", "verdict"}
-
-
 def _start(shape: Shape) -> str:
     return shape.unit.only.read()[:20_000].decode("utf-8", "replace").removeprefix("\ufeff")
 
@@ -115,11 +104,6 @@ _KNOWN: tuple[Known, ...] = (
     Known(_first(_monocle), "a Monocle span list, which is not supported", _SPANS),
     Known(_first(_span), "a list of OpenTelemetry spans, which is not supported", _SPANS),
     Known(_first(_span_group), "a dump of OpenTelemetry spans, which is not supported", _SPANS),
-    Known(
-        _has("run", "scenarios"),
-        "results of a harness matrix: verdicts per cell and scenario, without traces",
-        "import the agents' own logs of these runs",
-    ),
     Known(
         _has("total", "passed", "instances"),
         "a summary of results per instance, without traces",
@@ -162,9 +146,6 @@ _KNOWN: tuple[Known, ...] = (
         _has("events", "expected"),
         "a test case with its expected result, not a recorded run",
         "import the run's own log",
-    ),
-    Known(
-        _ledger, "a ledger of candidates: one row each with a verdict, without traces", "import the candidates' runs"
     ),
     Known(_toml, "a TOML file, not a trace", "import the folder it belongs to"),
     Known(_markdown, "a Markdown text, not a trace", "import the data that it describes"),

@@ -55,6 +55,7 @@ def needs(role: str) -> Callable[[View[P]], View[P]]:
 
 NAVIGATION = (
     ("projects", "Projects"),
+    ("experiments", "Experiments"),
     ("rollouts", "Rollouts"),
     ("reruns", "Reruns"),
     ("regressions", "Regressions"),
@@ -70,6 +71,7 @@ def navigation(request: HttpRequest) -> dict[str, Any]:
     name = request.resolver_match.url_name if request.resolver_match else ""
     section = (name or "").split("-")[0]
     owner = {
+        "experiment": "experiments",
         "rollout": "rollouts",
         "compare": "rollouts",
         "manifest": "rollouts",

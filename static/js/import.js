@@ -39,8 +39,9 @@ function show(result) {
   const row = table.tBodies[0].insertRow(0);
   cell(row, result.file).className = "mono";
   cell(row, result.status); cell(row, result.format);
+  const stated = result.experiments && !result.rollouts.length ? [link("/experiments/", `${result.experiments} experiments`)] : [];
   const links = result.rollouts.slice(0, 8).flatMap((id) => [link(`/rollouts/${id}/`, id), " "]);
-  cell(row, result.rollouts.length > 8 ? [...links, `and ${result.rollouts.length - 8} more`] : links).className = "n";
+  cell(row, result.rollouts.length > 8 ? [...links, `and ${result.rollouts.length - 8} more`] : [...links, ...stated]).className = "n";
   cell(row, result.job ? [link(`/jobs/${result.job}/`, `job ${result.job}`)] : result.reason);
 }
 async function sendAll(files) {

@@ -1,7 +1,7 @@
 // What every page does: keys, theme, copying, menus, local times, and keeping one's place over a reload.
 const typing = (target) => target.closest("input:not([type=checkbox]), select, textarea, [contenteditable]");
 const keys = document.getElementById("keys");
-const places = { p: "/", r: "/rollouts/", m: "/requests/", i: "/import/", q: "/jobs/", n: "/engines/", u: "/reruns/", c: "/regressions/" };
+const places = { p: "/", e: "/experiments/", r: "/rollouts/", m: "/requests/", i: "/import/", q: "/jobs/", n: "/engines/", u: "/reruns/", c: "/regressions/" };
 let going = false;
 
 function search() {

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 def addresses(filled: Filled) -> Iterator[str]:
     yield from ("/", "/rollouts/", "/rollouts/?by=case&project=demonstration", "/rollouts/?q=nothing-like-this")
     yield from ("/requests/", "/requests/?unstable=1", "/import/", "/jobs/", "/account/")
-    yield from ("/reruns/", "/regressions/", "/engines/")
+    yield from ("/reruns/", "/regressions/", "/engines/", "/experiments/")
     yield from (filled.rollout("near-tie"), filled.rollout("nested"), filled.rollout("payload", "?event=3"))
     yield from (filled.pair("near-tie"), filled.pair("scratch-file"), filled.pair("near-tie", level="token-ids"))
     yield filled.pair("near-tie", only="tool-calls", differences="1")

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from harnesslab.core.errors import FormatRefused, NotFound
-from harnesslab.formats.discovery import INDEX, MEMO, discover, expand
+from harnesslab.formats.companions import INDEX, MEMO
+from harnesslab.formats.discovery import discover, expand
 from harnesslab.formats.inputs import Report, Unit
 from tests.formats.making import file_unit, zipped
 

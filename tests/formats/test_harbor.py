@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harnesslab.core.errors import FormatRefused
 from harnesslab.core.events import ModelCall, SubagentCall, ToolCall, Verification
-from harnesslab.core.rollout import Outcome
+from harnesslab.core.rollout import Outcome, Recording
 from harnesslab.formats import harbor
+from harnesslab.formats.discovery import discover
+from harnesslab.formats.inputs import Report
 from tests.formats.making import events_of, file_unit, folder_unit, lines, read
 from tests.formats.test_atif import USER, observed, step, trajectory
 
@@ -161,3 +165,84 @@ def test_files_beside_trials_are_refused_with_a_true_reason(document: Any, reaso
     if "results" not in document:
         with pytest.raises(FormatRefused):
             read(folder_unit("job", {"result.json": document, "config.json": {}}), harbor)
+
+
+JOB = {"jobs_dir": "jobs", "n_attempts": 1, "agents": [{"name": "terminus-2"}], "datasets": []}
+
+
+def job(tmp_path: Path, config: dict[str, Any] | None, *trials: dict[str, Any]) -> list[Recording]:
+    """Write a job with its trials, and read what is found there."""
+    if config is not None:
+        (tmp_path / "config.json").write_text(json.dumps(config))
+    for number, document in enumerate(trials):
+        folder = tmp_path / f"chess__{number}"
+        (folder / "agent").mkdir(parents=True)
+        document = {**document, "trial_name": folder.name}
+        (folder / "result.json").write_text(json.dumps(document))
+        (folder / "config.json").write_text("{}")
+    return [found for unit in discover([tmp_path]) for found in harbor.read(unit, Report())]
+
+
+def begun(hour: int, *stated: Any) -> dict[str, Any]:
+    return result(*stated, started_at=f"2026-01-01T{hour:02d}:00:00Z")
+
+
+def counted(recordings: list[Recording]) -> list[tuple[int, Outcome]]:
+    return [(found.trial, found.outcome) for found in recordings]
+
+
+def test_the_trials_of_a_task_count_in_the_order_in_which_they_began(tmp_path: Path) -> None:
+    found = job(tmp_path, {**JOB, "n_attempts": 3}, begun(3, 1.0), begun(1, 0.0), begun(2, None, "AgentError"))
+    assert counted(found) == [(2, Outcome.SOLVED), (0, Outcome.FAILED_VERIFICATION), (1, Outcome.CRASH)]
+
+
+def test_a_trial_that_was_tried_again_is_one_sample(tmp_path: Path) -> None:
+    found = job(tmp_path, JOB, begun(1, None, "AgentError"), begun(2, 1.0))
+    assert counted(found) == [(0, Outcome.INTERRUPTED), (0, Outcome.SOLVED)]
+    assert found[0].tags == ("superseded attempt",)
+
+
+def test_a_trial_whose_every_attempt_failed_is_still_one_sample(tmp_path: Path) -> None:
+    found = job(tmp_path, JOB, begun(1, None, "AgentError"), begun(2, None, "DockerError"))
+    assert counted(found) == [(0, Outcome.INTERRUPTED), (0, Outcome.INFRA_ERROR)]
+
+
+def test_a_graded_trial_is_never_taken_for_a_retried_one(tmp_path: Path) -> None:
+    found = job(tmp_path, JOB, begun(1, 0.0, "AgentTimeoutError"), begun(2, 1.0))
+    assert counted(found) == [(0, Outcome.TIMEOUT), (1, Outcome.SOLVED)]
+
+
+def test_a_stray_configuration_beside_trials_is_no_trial_and_no_job(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"theme": "dark"}')
+    (tmp_path / "stray").mkdir()
+    (tmp_path / "stray" / "config.json").write_text("{}")
+    job(tmp_path, None, begun(1, 1.0))
+    units = list(discover([tmp_path]))
+    assert [(unit.name, unit.folder) for unit in units] == [
+        ("chess__0", True),
+        ("config.json", False),
+        ("config.json", False),
+    ]
+
+
+def test_a_job_is_one_experiment_with_its_own_files(tmp_path: Path) -> None:
+    (tmp_path / "result.json").write_text(
+        json.dumps({"n_total_trials": 2, "stats": {"n_errors": 0}, "started_at": "2026-01-01T00:00:00Z"})
+    )
+    job(tmp_path, JOB, begun(1, 1.0), begun(2, 0.0))
+    records = [record for unit in discover([tmp_path]) for record in harbor.experiments(unit, Report())]
+    assert {record.external_id for record in records} == {"j"}
+    assert (records[0].kind, records[0].metrics, records[0].facts["config"]) == ("eval", {"n_errors": 0}, JOB)
+
+
+def test_each_agent_of_a_job_is_an_experiment_of_its_own(tmp_path: Path) -> None:
+    several = {**JOB, "agents": [{"name": "terminus-2"}, {"name": "other"}]}
+    (found,) = job(tmp_path, several, begun(1, 1.0))
+    assert found.experiment == "j terminus-2 gpt-x"
+
+
+def test_what_a_job_adds_later_does_not_make_a_trial_another(tmp_path: Path) -> None:
+    job(tmp_path, JOB, begun(1, 1.0))
+    before = next(iter(discover([tmp_path]))).digest()
+    (tmp_path / "result.json").write_text(json.dumps({"n_total_trials": 1, "stats": {}}))
+    assert next(iter(discover([tmp_path]))).digest() == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from harnesslab.core.events import Fidelity, HarnessAction, ModelCall, ToolCall,
 from harnesslab.core.rollout import Grade, Outcome
 from harnesslab.core.trace import messages_at
 from harnesslab.formats import harness_training
-from harnesslab.formats.discovery import INDEX, MEMO
+from harnesslab.formats.companions import INDEX, MEMO, memo_lines
+from harnesslab.formats.inputs import InputFile, Report
+from harnesslab.formats.registry import experiments, recognise
 from tests.formats.making import events_of, facts_of, file_unit, folder_unit, lines, read
 
 SYSTEM = {"role": "system", "content": "You control a shell.", "sha": "aaaaaaaaaaaa"}
@@ -321,3 +324,60 @@ def test_a_run_without_its_experiment_is_read_from_its_steps() -> None:
     (rollout,), report = read(folder_unit("run-1", {"tasks/t/agent/steps.jsonl": lines(EPISODE)}), harness_training)
     assert (rollout.case, rollout.outcome) == ("t", Outcome.SOLVED)
     assert report.skipped[0].where == "experiment.json"
+
+
+def record(unit: Any) -> Any:
+    (found,) = experiments(recognise(unit), Report())
+    return found
+
+
+def run_in_tree(document: dict[str, Any], memo: str = "", **row: Any) -> Any:
+    """A run with its row of the index, in a tree with a memo."""
+    rows = lines([{"experiment_id": "run-1", **row}] if row else [])
+    own = memo_lines(memo.encode(), "run-1", document["git_commit_hash"])
+    unit = run_folder(document, **{INDEX: rows, MEMO: own})
+    return replace(unit, beside={MEMO: InputFile.of_bytes(MEMO, memo.encode())})
+
+
+def test_a_run_is_an_experiment_with_its_decision_and_certificates_verbatim() -> None:
+    document = experiment({"t": result("solved")}, baseline_experiment_id="run-0", started_at="2026-01-01T00:00:00Z")
+    found = record(run_in_tree(document, measurement_identity_digest="d" * 64))
+    assert (found.external_id, found.kind, found.revision, found.parent_revision) == (
+        "run-1",
+        "candidate",
+        "c0ffee",
+        "beef",
+    )
+    assert (found.baseline, found.verdict, found.reason) == ("run-0", "rejected", "regressed_baseline_tasks")
+    assert (found.decision, found.certification) == (document["decision"], document["determinism_certification"])
+    assert (found.identity, found.facts["indexed"], found.facts["inherited_forks"]) == ("d" * 64, True, ["t"])
+
+
+def test_a_promoted_run_is_a_baseline_with_a_decision() -> None:
+    found = record(run_in_tree(experiment({}, kind="baseline", decision={"outcome": "promoted", "reason": "better"})))
+    assert (found.kind, found.verdict, found.reason) == ("baseline", "promoted", "better")
+
+
+def test_a_superseded_attempt_is_in_no_row_and_decides_nothing() -> None:
+    found = record(run_in_tree(experiment({}, kind=None, decision=None, determinism_certification=None)))
+    assert (found.kind, found.verdict, found.reason, found.facts["indexed"]) == (None, None, "", False)
+
+
+def test_a_fork_with_its_evidence_is_not_inherited() -> None:
+    evidence = {"tasks/t/infra/determinism_fork.json": {"action_index": 1}}
+    assert "inherited_forks" not in record(run_folder(experiment({}), **evidence)).facts
+
+
+def test_the_change_is_the_memos_line_on_the_commit_and_the_memo_is_whole() -> None:
+    memo = "# Learning memo\n\n- `c0ffee` shorter: caps commands\n  - rejected\n- `aaaaaa` other: x\n"
+    found = record(run_in_tree(experiment({}), memo, verdict="rejected"))
+    assert (found.mechanism, found.memo) == ("shorter: caps commands", memo)
+
+
+def test_a_memos_line_on_a_run_that_could_not_be_scored_names_no_change() -> None:
+    memo = "# Learning memo\n\n- `c0ffee` exp-20260101-120000-1: crashed (exitcode=7)\n"
+    assert record(run_in_tree(experiment({}), memo)).mechanism == ""
+
+
+def test_a_steps_file_alone_states_no_experiment() -> None:
+    assert list(experiments(recognise(file_unit("steps.jsonl", lines(EPISODE))), Report())) == []

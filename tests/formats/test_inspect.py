@@ -24,6 +24,8 @@ from harnesslab.core.events import (
 from harnesslab.core.rollout import Grade, Outcome
 from harnesslab.core.trace import messages_at
 from harnesslab.formats import archives, inspect
+from harnesslab.formats.inputs import Report
+from harnesslab.formats.registry import experiments, recognise
 from tests.formats.making import as_bytes, events_of, file_unit, read, sent, zipped
 
 NOW = "2026-01-01T00:00:0{}+00:00"
@@ -414,3 +416,26 @@ def test_waiting_for_a_turn_is_no_part_of_the_run() -> None:
     times = [item.at for item in rollout.trace.events if item.at is not None]
     assert times == [1.0, 4.0]
     assert rollout.started_at.isoformat() == NOW.format(1)
+
+
+def evaluations(*documents: dict[str, Any]) -> list[Any]:
+    units = (file_unit("log.json", {**document, "samples": [{"id": "a", "epoch": 1}]}) for document in documents)
+    return [record for unit in units for record in experiments(recognise(unit), Report())]
+
+
+def test_an_evaluation_is_an_experiment_and_its_epochs_are_trials() -> None:
+    samples = [{"id": "a", "epoch": epoch} for epoch in (1, 2)]
+    first, second = read(file_unit("log.json", {**header(), "samples": samples}), inspect)[0]
+    (record,) = evaluations(header())
+    assert (record.external_id, record.kind, record.revision) == ("e1", "eval", "c0ffee")
+    assert first.experiment == second.experiment == record.external_id
+    assert (first.trial, second.trial) == (0, 1)
+
+
+def test_two_older_logs_of_one_run_are_two_experiments() -> None:
+    names = [row.external_id for row in evaluations(header(eval_id=None), header(eval_id=None, task="browser"))]
+    assert names == ["r1 popularity", "r1 browser"]
+
+
+def test_a_log_without_samples_states_no_experiment() -> None:
+    assert list(experiments(recognise(file_unit("log.json", {**header("error"), "samples": []})), Report())) == []

@@ -28,7 +28,6 @@ def refusal(unit: Any) -> FormatRefused:
         ([SPAN], "a list of OpenTelemetry spans"),
         ([SPAN | {"attributes": {"monocle_apptrace.version": "1"}}], "a Monocle span list"),
         ({"session_id": "s", "spans": [SPAN]}, "a dump of OpenTelemetry spans"),
-        ({"run": {}, "scenarios": []}, "results of a harness matrix"),
         ({"promotion_history": [], "head": "x"}, "a history of commits or candidates"),
         ({"source": "x", "commits": []}, "a history of commits or candidates"),
         ({"task_duration_seconds": {}}, "a table of task durations"),
@@ -61,7 +60,6 @@ def test_known_lines_are_refused_by_their_name(row: Any, what: str) -> None:
         ("# Results\n\nAll is well.\n", "a Markdown text"),
         ('version = "1.0"\n\n[metadata]\n', "a TOML file"),
         ("kind: swe\ntask_names:\n- a\n- b\n", "a YAML file"),
-        ("commit\tval\tstatus\tdescription\nabc\t1\tkeep\tbase\n", "a ledger of candidates"),
     ],
 )
 def test_texts_are_refused_by_their_kind(text: str, what: str) -> None:

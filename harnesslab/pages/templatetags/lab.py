@@ -10,6 +10,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from harnesslab.core.canonical import canonical_bytes
+from harnesslab.core.decision_words import reason_words
 from harnesslab.core.manifest import Condition, Unknown
 from harnesslab.core.statistics import Rate
 from harnesslab.queries.jobs import JobRow
@@ -48,6 +49,39 @@ def outcome(value: str) -> SafeString:
     glyph, tone = GLYPHS.get(value, ("–", "none"))
     word = "no verdict" if value == "unknown" else value.replace("_", " ")
     return format_html('<span class="outcome {}"><i aria-hidden="true">{}</i> {}</span>', tone, glyph, word)
+
+
+DECISIONS: dict[str, tuple[str, str, str]] = {
+    "promoted": ("▲", "good", "promoted"),
+    "rejected": ("▽", "bad", "rejected"),
+    "invalid_infra": ("◐", "doubt", "invalid: infrastructure"),
+}
+
+
+@register.filter
+def decision(value: str | None) -> SafeString:
+    """Write a decision as glyph, word and colour."""
+    glyph, tone, word = DECISIONS.get(value or "", ("–", "none", "no decision"))
+    return format_html('<span class="outcome {}"><i aria-hidden="true">{}</i> {}</span>', tone, glyph, word)
+
+
+@register.filter
+def decision_mark(value: str) -> SafeString:
+    """Write a decision's glyph alone, beside a sentence that says it."""
+    glyph, tone, _ = DECISIONS.get(value, ("–", "none", ""))
+    return format_html('<span class="outcome {}" aria-hidden="true">{}</span>', tone, glyph)
+
+
+@register.filter
+def reason(value: str | None) -> str:
+    """Write a decision's reason in words."""
+    return reason_words(value)
+
+
+@register.filter
+def signed(value: int | None) -> str:
+    """Write a difference with its sign."""
+    return "–" if value is None else "±0" if not value else f"{value:+d}".replace("-", "−")
 
 
 @register.filter

@@ -1,0 +1,66 @@
+"""A Harbor trial as a recording: its outcome, conditions, and its place among the trials of its task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harnesslab.core.canonical import JSON
+from harnesslab.core.events import RolloutStarted
+from harnesslab.core.manifest import Manifest
+from harnesslab.core.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.trace import TraceBuilder
+from harnesslab.formats import harbor_job, harbor_result
+from harnesslab.formats.values import instant, mapping, stated, text
+
+_UNKNOWN = "not recorded by Harbor trials"
+_REASONS = {
+    "environment.image": "the result names the kind of environment, not an image digest",
+    "seeds.seed": "Harbor sends no seed",
+}
+_UNTRUSTED = (Outcome.INFRA_ERROR, Outcome.INTERRUPTED, Outcome.VERIFY_TIMEOUT)
+
+
+def recording(
+    result: Mapping[str, JSON],
+    builder: TraceBuilder,
+    source: Source,
+    reward: float | None,
+    known: Mapping[str, JSON],
+    facts: Mapping[str, JSON],
+    missing: str,
+    around: Mapping[str, Mapping[str, JSON]] | None = None,
+) -> Recording:
+    """Return a trial as a recording; `around` holds by name what lies beside it: its job's files, its task's trials."""
+    beside, job = around or {}, (around or {}).get("config.json", {})
+    number, replaced = harbor_job.place_of(result, [row for name, row in beside.items() if "/" in name], job)
+    outcome = Outcome.INTERRUPTED if replaced else harbor_result.outcome_of(result, reward)
+    values = {**stated(known), **stated(harbor_result.conditions(result))}
+    manifest = Manifest.of(values, unknown=_UNKNOWN, reasons=_REASONS)
+    builder.events.insert(0, RolloutStarted(manifest=manifest.digest))
+    return Recording(
+        manifest=manifest,
+        trace=builder.close(outcome, error=_error(result) or None),
+        outcome=outcome,
+        case=text(result.get("task_name")) or text(result.get("trial_name")).rsplit("__", 1)[0] or "unnamed",
+        source=source,
+        panel=harbor_result.panel_of(result),
+        experiment=harbor_job.experiment_of(result, job),
+        harness=text(values.get("harness.name")),
+        revision=text(values.get("harness.revision")),
+        model=text(values.get("model.name")),
+        trial=number,
+        trial_stated=bool(beside),
+        tags=("superseded attempt",) if replaced else (),
+        reward=None if outcome in _UNTRUSTED else reward,
+        grade=Grade.VIEW_ONLY,
+        missing=missing,
+        started_at=instant(result.get("started_at")),
+        ended_at=instant(result.get("finished_at")),
+        budgets=harbor_result.budgets(result),
+        facts=facts,
+    )
+
+
+def _error(result: Mapping[str, JSON]) -> str:
+    exception = mapping(result.get("exception_info"))
+    return ": ".join(filter(None, (text(exception.get("exception_type")), text(exception.get("exception_message")))))

@@ -1,0 +1,69 @@
+"""`harnesslab experiments`, as a person and as a script read it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from harnesslab.actions.experiments import store_record
+from harnesslab.actions.imports import import_unit
+from harnesslab.cli import register
+from harnesslab.cli.main import cli
+from harnesslab.core.experiments import ExperimentRecord, Kind, Verdict
+from tests.formats.making import file_unit
+from tests.formats.test_harness_matrix import document, trial
+
+pytestmark = pytest.mark.django_db
+register(cli)
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(cli, ["experiments", *arguments])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_the_table_says_what_became_of_each() -> None:
+    store_record(ExperimentRecord("base", kind=Kind.BASELINE, revision="a" * 40, solved=3, total=9))
+    store_record(ExperimentRecord("next", baseline="base", verdict=Verdict.PROMOTED, reason="keep", solved=5, total=9))
+    store_record(ExperimentRecord("gone", facts={"indexed": False}))
+    heading, base, following, gone = run().splitlines()
+    assert heading.split()[:2] == ["experiment", "kind"]
+    assert base.split() == ["base", "baseline", "3/9", "–", "aaaaaaaa"]
+    assert "5/9     +2  promoted · kept, as the ledger says" in following
+    assert "superseded attempt" in gone
+
+
+def test_json_holds_what_the_source_states_and_null_where_it_states_nothing() -> None:
+    store_record(ExperimentRecord("e", project="p", certification={"a": {"verdict": "no_chain"}}))
+    store_record(ExperimentRecord("other", project="q"))
+    (row,) = json.loads(run("--project", "p", "--json"))
+    assert {name: row[name] for name in ("external_id", "kind", "decision", "reason", "solved", "commit")} == {
+        "external_id": "e",
+        "kind": None,
+        "decision": None,
+        "reason": None,
+        "solved": None,
+        "commit": None,
+    }
+    assert (row["certification"], row["indexed"], row["state"]) == ({"a": "no_chain"}, None, "imported")
+
+
+def test_a_matrix_is_added_up_as_markdown_and_as_json() -> None:
+    import_unit(file_unit("m.json", document(trial(1), trial(2, one_shot=False))), project="p")
+    assert "| claude | 1/2 | 50% | 50% | 100% | $0.50 |" in run("--matrix", "--project", "p")
+    found = json.loads(run("--matrix", "--json"))["20260101-000000"]
+    assert (found["total"]["one_shot"], found["total"]["eventual_rate"], found["total"]["gap"]) == (1, 1.0, 0.5)
+    assert "no matrix" in run("--matrix", "--project", "q")
+
+
+def test_a_name_from_a_file_can_not_move_the_cursor() -> None:
+    store_record(ExperimentRecord("e\x1b[2J", mechanism="two\nlines"))
+    assert "\x1b" not in run()
+    assert len(run().splitlines()) == 2
+
+
+def test_without_experiments_it_says_what_brings_them() -> None:
+    assert "harnesslab import" in run()
