@@ -8,10 +8,11 @@ from harnesslab.actions import jobs
 from harnesslab.actions.reruns import BELLS, QUEUE
 from harnesslab.core.canonical import digest
 from harnesslab.core.certification import Certificate, chain_of
-from harnesslab.core.errors import HarnessLabError
+from harnesslab.core.errors import Conflict, HarnessLabError
+from harnesslab.core.experiments import State
 from harnesslab.queries.cells import cells_of
 from harnesslab.queries.manifests import load_manifest
-from harnesslab.queries.measurements import certificates_of, rollouts_of
+from harnesslab.queries.measurements import certificates_of, get_measured, plan_of, rollouts_of
 from harnesslab.queries.reruns import recipe_of
 from harnesslab.queries.tapes import StoredTape
 from harnesslab.store.models import Experiment, Job, JobState
@@ -30,6 +31,20 @@ class AuditsFailed(HarnessLabError):
 def audits_of(experiment_id: int) -> str:
     """Return the group of an experiment's audits."""
     return f"{KIND} {experiment_id}"
+
+
+def ask_audits(experiment_id: int) -> bool:
+    """Order the audits of a measured experiment; True where it is certified already. Raises `Conflict` or `NotFound`.
+
+    The last audit that ends gathers what they found; an audit that failed is made again.
+    """
+    row = get_measured(experiment_id)
+    plan_of(row)
+    if row.state == State.RUNNING:
+        raise Conflict("it is still being measured", where=row.name, hint="certify it when all rollouts have ended")
+    if not row.certification:
+        jobs.requeue_group(audits_of(experiment_id))
+    return certify(row)
 
 
 def certify(experiment: Experiment) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from harnesslab.actions.certifications import certify
 from harnesslab.actions.decisions import decide
 from harnesslab.actions.epochs import advance
 from harnesslab.actions.measurements import conclude
@@ -27,6 +28,8 @@ def after(group: str) -> None:
     try:
         if word == "propose":
             advance(get_epoch(pk).training_id)
+        elif word == "certify" and get_measured(pk).training_id is None:
+            certify(get_measured(pk))
         else:
             _after_experiment(pk)
     except HarnessLabError as error:  # such as a row that was deleted meanwhile

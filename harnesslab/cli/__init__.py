@@ -15,10 +15,14 @@ def register(group: click.Group) -> None:
         engines,
         experiments,
         imports,
+        measurements,
+        panels,
         preparation,
+        projects,
         record,
         reruns,
         serve,
+        trainings,
     )
 
     for command in (
@@ -31,9 +35,18 @@ def register(group: click.Group) -> None:
         engines.engines,
         experiments.experiments,
         imports.import_files,
+        measurements.experiment,
+        panels.panel_add,
+        panels.panel_export,
+        panels.panels,
         preparation.prepare,
+        projects.project_bind,
         record.record,
         reruns.rerun,
         serve.serve,
+        trainings.train,
+        trainings.train_resume,
+        trainings.train_stop,
+        trainings.trainings,
     ):
         group.add_command(command)

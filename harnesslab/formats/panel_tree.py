@@ -53,7 +53,7 @@ class PanelTree:
         self.has(place)
         where = self.shown(place)
         try:
-            with open(os.open(place, os.O_RDONLY | os.O_NOFOLLOW), "rb") as stream:
+            with os.fdopen(os.open(place, os.O_RDONLY | os.O_NOFOLLOW), "rb") as stream:
                 data = stream.read(LARGEST_FILE + 1)
         except OSError as error:
             raise FormatRefused(f"can't be read: {error.strerror}", where=where) from None

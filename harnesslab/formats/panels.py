@@ -1,11 +1,11 @@
 """Panels as folders: `panel.toml`, and a folder a case; Harbor's task folders are read as cases too.
 
-    panel.toml              name, cases (which, in order), [budgets] for all
-    sort-lines/
-      case.toml             name, tags, image, setup, [budgets], [verifier.tests], [user]; each of them optional
-      instruction.md
-      environment/          files of the work folder at the start
-      verifier/             files put into `.verifier/` when it is judged
+panel.toml              name, cases (which, in order), [budgets] for all
+sort-lines/
+  case.toml             name, tags, image, setup, [budgets], [verifier.tests], [user]; each of them optional
+  instruction.md
+  environment/          files of the work folder at the start
+  verifier/             files put into `.verifier/` when it is judged
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from harnesslab.core.experiments import Binding
 from harnesslab.core.recipe import HarnessKind
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.store.models import Project
-from harnesslab.store.text import thawed
+from harnesslab.store.text import storable, thawed
 from workers.training.revisions import Revision, revisions
 
 
@@ -34,7 +34,11 @@ class Revisions(ReadModel):
 
 def get_project(project: int | str) -> Project:
     """Return a project by id or name; raises `NotFound`."""
-    chosen = Project.objects.filter(pk=project) if isinstance(project, int) else Project.objects.filter(name=project)
+    chosen = (
+        Project.objects.filter(pk=project)
+        if isinstance(project, int)
+        else Project.objects.filter(name=storable(project))
+    )
     row = chosen.first()
     if row is None:
         raise NotFound(f"there is no project {project!r}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from harnesslab.core.canonical import Digest
 from harnesslab.core.cells import Cell, by_case, solved_cases
 from harnesslab.core.certification import Certificate, CertificateVerdict
-from harnesslab.core.errors import NotFound
+from harnesslab.core.errors import Conflict, NotFound
 from harnesslab.core.experiments import Plan
 from harnesslab.core.identity import identity_digest
 from harnesslab.core.manifest import Manifest
@@ -16,7 +16,7 @@ from harnesslab.queries.cells import cells_of
 from harnesslab.queries.manifests import manifests_of
 from harnesslab.queries.panels import definition_of
 from harnesslab.store.models import Experiment, Rollout
-from harnesslab.store.text import as_object, thawed
+from harnesslab.store.text import as_object, storable, thawed
 
 
 def group_of(experiment_id: int) -> str:
@@ -34,6 +34,21 @@ def get_measured(experiment_id: int) -> Experiment:
     if row is None:
         raise NotFound(f"there is no experiment {experiment_id}")
     return row
+
+
+def experiment_named(name: str, project: str = "") -> Experiment:
+    """Return an experiment by its external id; raises `NotFound`, or `Conflict` where several projects have it."""
+    rows = Experiment.objects.filter(name=storable(name)).order_by("pk")
+    if project:
+        rows = rows.filter(project__name=storable(project))
+    found = list(rows.select_related("project")[:2])
+    if not found:
+        where = f" in project {project!r}" if project else ""
+        raise NotFound(f"there is no experiment {name!r}{where}", hint="harnesslab experiments lists them")
+    if len(found) > 1:
+        named = ", ".join(repr(row.project.name) for row in found)
+        raise Conflict(f"several projects have an experiment {name!r}: {named}", hint="name one with --project")
+    return get_measured(found[0].pk)
 
 
 def plan_of(experiment: Experiment) -> Plan:

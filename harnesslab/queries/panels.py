@@ -15,7 +15,7 @@ from harnesslab.core.panels import PanelDefinition
 from harnesslab.formats.panel_files import panel_files, unpacked
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.store.models import Experiment, PanelRevision, Training
-from harnesslab.store.text import thawed
+from harnesslab.store.text import storable, thawed
 
 SHOWN = 100
 """Experiments of a revision that its page names."""
@@ -72,7 +72,7 @@ def get_revision(revision_id: int) -> PanelRevision:
 def revision_named(project: str, panel: str, digest: str = "") -> PanelRevision:
     """Return a panel's newest revision, or the one whose digest begins so; raises `NotFound`."""
     rows = PanelRevision.objects.select_related("panel__project").filter(
-        panel__project__name=project, panel__name=panel, digest__startswith=digest
+        panel__project__name=storable(project), panel__name=storable(panel), digest__startswith=digest
     )
     row = rows.order_by("-pk").first()
     if row is None:
@@ -90,7 +90,7 @@ def panel_rows(project: str = "", project_id: int | None = None, panel_id: int |
     """Return the revisions of all panels, or of a project's, or of one: panels by name, revisions newest first."""
     rows = PanelRevision.objects.select_related("panel__project", "created_by").defer("body")
     if project:
-        rows = rows.filter(panel__project__name=project)
+        rows = rows.filter(panel__project__name=storable(project))
     if project_id is not None:
         rows = rows.filter(panel__project=project_id)
     if panel_id is not None:

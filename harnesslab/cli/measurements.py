@@ -1,0 +1,110 @@
+"""`harnesslab experiment run`, `cancel` and `certify`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from harnesslab.actions.asking import AskedExperiment, ask_experiment
+from harnesslab.actions.certifications import ask_audits, certify
+from harnesslab.actions.measurements import cancel
+from harnesslab.actions.tables import ready_tables
+from harnesslab.cli.following import follow
+from harnesslab.cli.terminal import printable
+from harnesslab.core.errors import HarnessLabError
+from harnesslab.core.experiments import Kind, State
+from harnesslab.queries.certificates import CertificateRow, audits, certificate_rows
+from harnesslab.queries.experiments import experiment_rows, get_experiment
+from harnesslab.queries.measurements import experiment_named, get_measured
+from harnesslab.queries.progress import Progress, ProgressRow, progress_of
+
+
+class NothingMeasured(HarnessLabError):
+    """An experiment ended without one rollout that says something."""
+
+
+@click.group("experiment")
+def experiment() -> None:
+    """Measure a revision of a harness over a panel."""
+
+
+@experiment.command("run")
+@click.option("--project", required=True, help="A project that is bound to a harness: see project-bind.")
+@click.option("--revision", required=True, help="A commit, tag or branch of its harness.")
+@click.option("--panel", required=True, metavar="NAME[@DIGEST]", help="A panel of the project, its newest revision.")
+@click.option("--engine", required=True, help="A registered engine, by name.")
+@click.option("--trials", type=int, default=1, show_default=True, help="How often each case is run.")
+@click.option("--seed", default="12345", show_default=True, help="The root of all seeds.")
+@click.option("--temperature", type=float, default=0.0, show_default=True)
+@click.option("--case", "cases", multiple=True, metavar="NAME", help="Only this case; may be repeated.")
+@click.option(
+    "--kind", type=click.Choice([kind.value for kind in Kind]), default=None, help="candidate with --baseline."
+)
+@click.option("--baseline", default="", metavar="EXTERNAL_ID", help="The experiment it is judged against.")
+@click.option("--key", default="", help="Idempotency key: the same key gives the experiment that is already there.")
+@click.option("--wait", is_flag=True, help="Print each change until it is measured.")
+@click.option("--json", "as_json", is_flag=True, help="Print the experiment as JSON.")
+def run(key: str, kind: str | None, cases: Sequence[str], *, wait: bool, as_json: bool, **given: Any) -> None:
+    """Order the rollouts of an experiment; workers run them."""
+    ready_tables()
+    made = ask_experiment(AskedExperiment(kind=kind or "", cases=tuple(cases) or None, **given), key=key[:80])
+    if wait:
+        follow(lambda: _look(made.pk), quiet=as_json)
+    found = progress_of(made.pk)
+    if as_json:
+        click.echo(experiment_rows([get_experiment(made.pk)])[0].model_dump_json(indent=2))
+    else:
+        click.echo(printable(f"{made.name}: {found.sentence}"))
+    if wait and found.state == State.CANCELLED:
+        raise NothingMeasured("it was cancelled", where=made.name)
+    if wait and not any(row.outcome for row in found.rows):
+        raise NothingMeasured(f"no rollout came to an end: {found.rows[0].message}", where=made.name)
+
+
+@experiment.command("cancel")
+@click.argument("external_id")
+@click.option("--project", default="", help="Where several projects have it.")
+def cancel_experiment(external_id: str, project: str) -> None:
+    """Stop measuring; what was measured stays."""
+    ready_tables()
+    asked = cancel(experiment_named(external_id, project).pk)
+    click.echo(f"{asked} rollout{'s were' if asked != 1 else ' was'} asked to stop")
+
+
+@experiment.command("certify")
+@click.argument("external_id")
+@click.option("--project", default="", help="Where several projects have it.")
+@click.option("--wait", is_flag=True, help="Wait for the audits, then print what they found.")
+def certify_experiment(external_id: str, project: str, *, wait: bool) -> None:
+    """Run an experiment's recorded commands and verification again: which environments repeat."""
+    ready_tables()
+    row = experiment_named(external_id, project)
+    done = ask_audits(row.pk)
+    if wait and not done:
+        follow(lambda: (audits(row.pk), certify(get_measured(row.pk))), quiet=False)
+    elif not done:
+        click.echo(f"{len(audits(row.pk))} audits are queued")
+        return
+    for found in certificate_rows(get_measured(row.pk)):
+        click.echo(printable(_verdict(found)))
+
+
+def _verdict(found: CertificateRow) -> str:
+    inherited = f" (inherited from {found.inherited})" if found.inherited else ""
+    return f"{found.case}: {found.verdict}{inherited}{f'; {found.why}' if found.why else ''}"
+
+
+def _look(experiment_id: int) -> tuple[Mapping[str, str], bool]:
+    """Return where each case is; an experiment of its own is concluded by the worker that ends its last rollout."""
+    found = progress_of(experiment_id)
+    return {_name(row, found): row.outcome or _state(row) for row in found.rows}, found.over
+
+
+def _name(row: ProgressRow, found: Progress) -> str:
+    return row.case if found.trials == 1 else f"{row.case} #{row.trial + 1}"
+
+
+def _state(row: ProgressRow) -> str:
+    return f"{row.state}: {row.message}" if row.state in ("failed", "cancelled") and row.message else row.state

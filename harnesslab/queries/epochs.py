@@ -1,0 +1,144 @@
+"""Epochs as read models: what was proposed, what became of it, and what an open one waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from harnesslab.core.canonical import JSON
+from harnesslab.core.decision_words import reason_words
+from harnesslab.core.training import OPEN, EpochState
+from harnesslab.formats.values import number
+from harnesslab.queries.measurements import group_of
+from harnesslab.queries.read_model import ReadModel
+from harnesslab.store.models import Epoch, Experiment, Job
+from harnesslab.store.models.jobs import ENDED
+from harnesslab.store.text import as_object, thawed
+
+_DOES = {
+    EpochState.BASELINE: "measures its baseline",
+    EpochState.CERTIFYING: "certifies its cases",
+    EpochState.PROPOSING: "asks for a change",
+    EpochState.MEASURING: "measures the candidate",
+}
+
+
+class ExperimentLink(ReadModel):
+    """An experiment of a training."""
+
+    id: int
+    name: str
+    state: str
+    solved: int | None
+    total: int | None
+
+
+class ProposerFacts(ReadModel):
+    """What a proposer states of itself; None where it doesn't."""
+
+    model: str
+    effort: str
+    cost: float | None
+    input_tokens: int | None
+    output_tokens: int | None
+    seconds: float | None
+
+
+class EpochRow(ReadModel):
+    """One turn of the loop; epochs count from 0."""
+
+    number: int
+    state: str
+    ended: bool
+    base_commit: str
+    commit: str
+    mechanism: str
+    why: str
+    """The decision's reason in words, or why there was none; of an open epoch, what it waits for."""
+    verdict: str | None
+    before: int | None
+    """Cases of the candidate's panel that its baseline solved."""
+    after: int | None
+    total: int | None
+    new: list[str]
+    lost: list[str]
+    provisional: bool
+    baseline: ExperimentLink | None
+    candidate: ExperimentLink | None
+    proposer: ProposerFacts
+    waits: str = ""
+    started_at: datetime
+    ended_at: datetime | None
+
+
+def epoch_row(epoch: Epoch, waits: str = "") -> EpochRow:
+    """Make the read model of an epoch that was fetched with its experiments."""
+    decision = as_object(thawed(epoch.candidate.decision)) if epoch.candidate is not None else {}
+    ended = epoch.state not in OPEN
+    candidate = link_of(epoch.candidate)
+    return EpochRow(
+        number=epoch.number,
+        state=epoch.state,
+        ended=ended,
+        base_commit=epoch.base_commit,
+        commit=epoch.commit,
+        mechanism=epoch.mechanism,
+        why=reason_words(epoch.reason) if decision and epoch.reason == decision.get("reason") else epoch.reason,
+        verdict=epoch.candidate.verdict or None if epoch.candidate is not None else None,
+        before=len(_names(decision.get("baseline_solved"))) if decision else None,
+        after=candidate.solved if candidate is not None and decision else None,
+        total=candidate.total if candidate is not None else None,
+        new=_names(decision.get("new_solves")),
+        lost=_names(decision.get("regressions")),
+        provisional=decision.get("provisional") is True,
+        baseline=link_of(epoch.baseline),
+        candidate=candidate,
+        proposer=_facts(as_object(thawed(epoch.proposer))),
+        waits="" if ended else waits,
+        started_at=epoch.started_at,
+        ended_at=epoch.ended_at,
+    )
+
+
+def waits_for(epoch: Epoch | None) -> str:
+    """Say what an open epoch waits for, with how far that is."""
+    if epoch is None:
+        return ""
+    state = EpochState(epoch.state)
+    owner = epoch.candidate_id if state is EpochState.MEASURING else epoch.baseline_id
+    groups = {
+        EpochState.CERTIFYING: f"certify {owner}",
+        EpochState.PROPOSING: f"propose {epoch.pk}",
+    }
+    group = groups.get(state) or group_of(owner or 0)
+    states = list(Job.objects.filter(group=group).values_list("state", flat=True))
+    ended = sum(state in ENDED for state in states)
+    return f"{_DOES[state]}, {ended} of {len(states)}" if len(states) > 1 else _DOES[state]
+
+
+def _facts(stated: Mapping[str, JSON]) -> ProposerFacts:
+    used, made = number(stated.get("input_tokens")), number(stated.get("output_tokens"))
+    return ProposerFacts(
+        model=str(stated.get("model") or ""),
+        effort=str(stated.get("effort") or ""),
+        cost=number(stated.get("cost")),
+        input_tokens=None if used is None else round(used),
+        output_tokens=None if made is None else round(made),
+        seconds=number(stated.get("seconds")),
+    )
+
+
+def link_of(experiment: Experiment | None) -> ExperimentLink | None:
+    if experiment is None:
+        return None
+    return ExperimentLink(
+        id=experiment.pk,
+        name=experiment.name,
+        state=experiment.state,
+        solved=experiment.solved,
+        total=experiment.total,
+    )
+
+
+def _names(value: JSON) -> list[str]:
+    return [str(each) for each in value] if isinstance(value, list | tuple) else []
