@@ -6,6 +6,7 @@ from django.urls import URLPattern, URLResolver, path
 from harnesslab.api.routes import api
 from harnesslab.pages import (
     accounts,
+    bindings,
     bundles,
     compare,
     efficiency,
@@ -15,11 +16,14 @@ from harnesslab.pages import (
     jobs,
     login,
     manifests,
+    measurements,
+    panels,
     projects,
     regressions,
     requests,
     reruns,
     rollouts,
+    trainings,
 )
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -48,6 +52,19 @@ urlpatterns: list[URLPattern | URLResolver] = [
     # /experiments/
     path("experiments/", experiments.experiments, name="experiments"),
     path("experiments/<int:experiment_id>/", experiments.experiment, name="experiment"),
+    path("experiments/new/", measurements.experiment_form, name="experiment-new"),
+    path("experiments/<int:experiment_id>/progress/", measurements.experiment_progress, name="experiment-progress"),
+    path("experiments/<int:experiment_id>/cancel/", measurements.experiment_cancel, name="experiment-cancel"),
+    path("projects/<int:project_id>/binding/", bindings.project_binding, name="project-binding"),
+    # /panels/ and /trainings/
+    path("panels/", panels.panels, name="panels"),
+    path("panels/<int:revision_id>/", panels.panel, name="panel"),
+    path("panels/<int:revision_id>/panel.zip", panels.panel_download, name="panel-download"),
+    path("trainings/", trainings.trainings, name="trainings"),
+    path("trainings/new/", trainings.training_form, name="training-new"),
+    path("trainings/<int:training_id>/", trainings.training, name="training"),
+    path("trainings/<int:training_id>/stop/", trainings.training_stop, name="training-stop"),
+    path("trainings/<int:training_id>/resume/", trainings.training_resume, name="training-resume"),
     # /reruns/
     path("rollouts/<int:rollout_id>/rerun/", reruns.rerun_form, name="rerun-form"),
     path("reruns/", reruns.reruns, name="reruns"),

@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from ninja import Body, Router, Schema, Status
 
 from harnesslab.actions import reruns as actions
+from harnesslab.api.keys import key_of
 from harnesslab.api.permissions import require
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.predicates import Predicate
@@ -19,7 +20,6 @@ from harnesslab.queries.regressions import RegressionRow, get_regression, regres
 from harnesslab.queries.reruns import RerunView, plan_from, recent_reruns, rerun_view, reruns_of
 
 router = Router()
-LONGEST_KEY = 80
 
 
 class NewRegression(Schema):
@@ -49,7 +49,7 @@ class Cancelled(Schema):
 def rerun_new(request: HttpRequest, rollout_id: int, plan: Body[dict[str, Any]]) -> Status[RerunView]:
     """Ask for a rerun; the same key gives the one that is already there."""
     user = require(request, "operator")
-    made = actions.request(rollout_id, plan_from(plan), user=user, key=_key(request))
+    made = actions.request(rollout_id, plan_from(plan), user=user, key=key_of(request))
     return Status(201, rerun_view(made.pk))
 
 
@@ -126,13 +126,6 @@ def regression_measure(request: HttpRequest, case_id: int, measurement: NewMeasu
         seed=measurement.seed,
         engine=measurement.engine,
         user=user,
-        key=_key(request),
+        key=key_of(request),
     )
     return Status(201, rerun_view(made.pk))
-
-
-def _key(request: HttpRequest) -> str:
-    text = request.headers.get("Idempotency-Key", "")
-    if len(text) > LONGEST_KEY or "\x00" in text:
-        raise InvalidValue(f"no key is longer than {LONGEST_KEY} characters or holds a NUL", where="Idempotency-Key")
-    return text

@@ -72,6 +72,11 @@ def navigation(request: HttpRequest) -> dict[str, Any]:
     section = (name or "").split("-")[0]
     owner = {
         "experiment": "experiments",
+        "panel": "experiments",
+        "panels": "experiments",
+        "training": "experiments",
+        "trainings": "experiments",
+        "project": "projects",
         "rollout": "rollouts",
         "compare": "rollouts",
         "manifest": "rollouts",

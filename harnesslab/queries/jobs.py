@@ -6,14 +6,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from django.db.models import Count
+from django.db.models import CharField, Count, Value
+from django.db.models.fields.json import KT
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from harnesslab.core.errors import NotFound
 from harnesslab.core.natural import natural
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.store.models import Job, JobState, Rollout
-from harnesslab.store.models.jobs import ENDED
+from harnesslab.store.models import Epoch, Job, JobState, Rollout
+from harnesslab.store.models.jobs import ENDED, JobQuerySet
 
 MOST_WAITING = 500
 """Waiting jobs that are shown."""
@@ -44,6 +46,12 @@ class JobRow(ReadModel):
     """The engine that it probes."""
     rollout: int | None = None
     """The rollout that it made, or makes."""
+    case: str = ""
+    """The case that it runs or certifies."""
+    experiment: int | None = None
+    """The experiment that it is part of."""
+    training: int | None = None
+    """The training that it asks a change for."""
 
     @property
     def percent(self) -> int | None:
@@ -80,10 +88,10 @@ class QueuePage(ReadModel):
 
 def job_row(job_id: int) -> JobRow:
     """Return a job; raises `NotFound`."""
-    job = Job.objects.filter(pk=job_id).first()
+    job = _named(Job.objects.filter(pk=job_id)).first()
     if job is None:
         raise NotFound(f"there is no job {job_id}")
-    return _row(job, _rollouts([job.pk]))
+    return _row(job, _rollouts([job.pk]), _trainings([job]))
 
 
 def jobs_of_groups(groups: Sequence[str]) -> dict[str, dict[int, JobRow]]:
@@ -101,9 +109,11 @@ def queue_page(kind: str = "", ended: int = 100) -> QueuePage:
     counts: dict[str, dict[str, int]] = {}
     for name, state, count in by_state:
         counts.setdefault(name, {})[state] = count
+    rows = _named(rows)
     running = list(rows.filter(state=JobState.RUNNING).order_by("id"))
     waiting = list(rows.filter(state=JobState.QUEUED).order_by("id")[:MOST_WAITING])
     over = list(rows.filter(state__in=ENDED).order_by("-id")[:ended])
+    trainings = _trainings([*running, *waiting, *over])
     made = _rollouts([job.pk for job in running])
     places: Counter[str] = Counter()
     positions = {}
@@ -111,9 +121,9 @@ def queue_page(kind: str = "", ended: int = 100) -> QueuePage:
         places[queue] += 1
         positions[pk] = places[queue]
     return QueuePage(
-        running=[_row(job, made) for job in running],
-        waiting=[(positions.get(job.pk, 0), _row(job)) for job in waiting],
-        ended=[_row(job) for job in over],
+        running=[_row(job, made, trainings) for job in running],
+        waiting=[(positions.get(job.pk, 0), _row(job, None, trainings)) for job in waiting],
+        ended=[_row(job, None, trainings) for job in over],
         kinds=[
             KindCount(
                 kind=name,
@@ -131,9 +141,25 @@ def _rollouts(jobs: Sequence[int]) -> dict[int, int]:
     return dict(Rollout.objects.filter(job__in=jobs).order_by("pk").values_list("job_id", "pk")) if jobs else {}
 
 
-def _row(job: Job, made: Mapping[int, int] | None = None) -> JobRow:
+def _named(jobs: JobQuerySet) -> JobQuerySet:
+    """Read of each job's payload its case alone: a recipe holds all files of its case."""
+    named = Coalesce(KT("payload__recipe__case__name"), KT("payload__case"), Value(""), output_field=CharField())
+    return jobs.annotate(case=named).defer("payload")
+
+
+def _trainings(jobs: Sequence[Job]) -> dict[int, int]:
+    """Return, by epoch, the trainings that jobs ask changes for."""
+    epochs = [owner for job in jobs if (owner := _owner(job, "propose")) is not None]
+    return dict(Epoch.objects.filter(pk__in=epochs).values_list("pk", "training_id")) if epochs else {}
+
+
+def _owner(job: Job, *words: str) -> int | None:
+    """Return what a job's group belongs to, where it is such a group."""
     word, _, number = job.group.partition(" ")
-    owner = natural(number)
+    return natural(number) if word in words else None
+
+
+def _row(job: Job, made: Mapping[int, int] | None = None, trainings: Mapping[int, int] | None = None) -> JobRow:
     rollout = (made or {}).get(job.pk) or job.result.get("rollout")
     until = job.ended_at or timezone.now()
     return JobRow(
@@ -152,7 +178,10 @@ def _row(job: Job, made: Mapping[int, int] | None = None) -> JobRow:
         started_at=job.started_at,
         ended_at=job.ended_at,
         elapsed=(until - job.started_at).total_seconds() if job.started_at is not None else None,
-        rerun=owner if word == "rerun" else None,
-        engine=owner if word == "engine" else None,
+        rerun=_owner(job, "rerun"),
+        engine=_owner(job, "engine"),
         rollout=rollout if isinstance(rollout, int) else None,
+        case=getattr(job, "case", ""),
+        experiment=_owner(job, "experiment", "certify"),
+        training=(trainings or {}).get(_owner(job, "propose") or 0),
     )

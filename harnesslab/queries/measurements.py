@@ -9,14 +9,17 @@ from harnesslab.core.canonical import Digest
 from harnesslab.core.cells import Cell, by_case, solved_cases
 from harnesslab.core.certification import Certificate, CertificateVerdict
 from harnesslab.core.errors import Conflict, NotFound
-from harnesslab.core.experiments import Plan
+from harnesslab.core.experiments import Plan, State
 from harnesslab.core.identity import identity_digest
 from harnesslab.core.manifest import Manifest
 from harnesslab.queries.cells import cells_of
 from harnesslab.queries.manifests import manifests_of
 from harnesslab.queries.panels import definition_of
-from harnesslab.store.models import Experiment, Rollout
+from harnesslab.store.models import Experiment, Project, Rollout
 from harnesslab.store.text import as_object, storable, thawed
+
+BASELINES = 50
+"""Experiments that a form offers as a baseline."""
 
 
 def group_of(experiment_id: int) -> str:
@@ -49,6 +52,12 @@ def experiment_named(name: str, project: str = "") -> Experiment:
         named = ", ".join(repr(row.project.name) for row in found)
         raise Conflict(f"several projects have an experiment {name!r}: {named}", hint="name one with --project")
     return get_measured(found[0].pk)
+
+
+def baselines_of(project: Project) -> list[tuple[str, str, str]]:
+    """Return the measured experiments that another can be judged against, newest first: name, score, revision."""
+    rows = Experiment.objects.filter(project=project, state=State.DONE).exclude(plan=b"").light().order_by("-pk")
+    return [(row.name, f"{row.solved}/{row.total}", row.revision[:8]) for row in rows[:BASELINES]]
 
 
 def plan_of(experiment: Experiment) -> Plan:

@@ -37,6 +37,11 @@ class PanelRow(ReadModel):
     created_at: datetime
     created_by: str
 
+    @property
+    def asked(self) -> str:
+        """How it is named where a panel is asked for."""
+        return f"{self.name}@{self.digest[:16]}"
+
 
 class PanelUse(ReadModel):
     """An experiment that was measured on a revision."""

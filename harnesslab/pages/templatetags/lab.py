@@ -14,6 +14,7 @@ from harnesslab.core.decision_words import reason_words
 from harnesslab.core.manifest import Condition, Unknown
 from harnesslab.core.statistics import Rate
 from harnesslab.queries.jobs import JobRow
+from harnesslab.queries.progress import ProgressRow
 
 register = template.Library()
 
@@ -109,7 +110,7 @@ STATES: dict[str, tuple[str, str]] = {
 
 
 @register.filter
-def job_state(job: JobRow) -> SafeString:
+def job_state(job: JobRow | ProgressRow) -> SafeString:
     """Write a job's state as glyph and word."""
     glyph, tone = STATES.get(job.state, ("?", "none"))
     stopping = ", stopping" if job.cancel_requested and not job.ended else ""
@@ -118,8 +119,30 @@ def job_state(job: JobRow) -> SafeString:
     )
 
 
+EPOCHS: dict[str, tuple[str, str]] = {
+    "promoted": ("▲", "good"),
+    "rejected": ("▽", "bad"),
+    "invalid": ("◐", "doubt"),
+    "skipped": ("–", "none"),
+}
+
+
 @register.filter
-def bar(job: JobRow) -> SafeString:
+def epoch_state(state: str) -> SafeString:
+    """Write an epoch's state as glyph and word; what is open runs."""
+    glyph, tone = EPOCHS.get(state, ("…", "doubt"))
+    return format_html('<span class="outcome {}"><i aria-hidden="true">{}</i> {}</span>', tone, glyph, state)
+
+
+@register.filter
+def training_state(state: str) -> SafeString:
+    """Write a training's state as glyph and word."""
+    glyph, tone = {**STATES, "stopped": ("‖", "doubt")}.get(state, ("?", "none"))
+    return format_html('<span class="outcome {}"><i aria-hidden="true">{}</i> {}</span>', tone, glyph, state)
+
+
+@register.filter
+def bar(job: JobRow | ProgressRow) -> SafeString:
     """Draw a job's progress where its total is known."""
     if job.percent is None or job.state == "queued":
         return format_html("{}", "")

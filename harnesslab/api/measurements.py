@@ -1,0 +1,51 @@
+"""Routes of experiments that are measured here, and of their panels; everything is named, and trials count from 0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Body, Router, Schema, Status
+
+from harnesslab.actions import measurements as actions
+from harnesslab.actions.asking import AskedExperiment, ask_experiment, asked_of
+from harnesslab.api.keys import key_of
+from harnesslab.api.permissions import require
+from harnesslab.queries.panels import PanelRow, panel_rows
+from harnesslab.queries.progress import Progress, progress_of
+
+router = Router()
+
+
+class Cancelled(Schema):
+    """How many rollouts were asked to stop."""
+
+    asked: int
+
+
+@router.post("/experiments", response={201: Progress})
+def experiment_new(request: HttpRequest, asked: Body[dict[str, Any]]) -> Status[Progress]:
+    """Measure a revision over a panel: project, revision, panel (`NAME` or `NAME@DIGEST`), engine, and as wanted
+    trials, seed, temperature, cases, kind, baseline. The same key gives the experiment that is already there."""
+    user = require(request, "operator")
+    made = ask_experiment(asked_of(AskedExperiment, asked), user, key_of(request))
+    return Status(201, progress_of(made.pk))
+
+
+@router.get("/experiments/{int:experiment_id}/progress", response=Progress)
+def experiment_progress(request: HttpRequest, experiment_id: int) -> Progress:
+    """How far an experiment is, case by case."""
+    return progress_of(experiment_id)
+
+
+@router.post("/experiments/{int:experiment_id}/cancel", response=Cancelled)
+def experiment_cancel(request: HttpRequest, experiment_id: int) -> dict[str, int]:
+    """Stop measuring; what was measured stays."""
+    require(request, "operator")
+    return {"asked": actions.cancel(experiment_id)}
+
+
+@router.get("/panels", response=list[PanelRow])
+def panels(request: HttpRequest, project: str = "") -> list[PanelRow]:
+    """The runnable panels with their revisions, newest first."""
+    return panel_rows(project)

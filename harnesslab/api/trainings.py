@@ -1,0 +1,53 @@
+"""Routes of trainings; epochs count from 0. Beginning one is an admin's, since its command runs as the worker does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Body, Router, Status
+
+from harnesslab.actions import trainings as actions
+from harnesslab.actions.asking import AskedTraining, ask_training, asked_of
+from harnesslab.api.keys import key_of
+from harnesslab.api.permissions import require
+from harnesslab.queries.training_views import TrainingRow, TrainingView, training_rows, training_view
+
+router = Router()
+
+
+@router.get("/trainings", response=list[TrainingRow])
+def trainings(request: HttpRequest, project: str = "") -> list[TrainingRow]:
+    """The trainings, newest first."""
+    return training_rows(project)
+
+
+@router.post("/trainings", response={201: TrainingView})
+def training_new(request: HttpRequest, asked: Body[dict[str, Any]]) -> Status[TrainingView]:
+    """Begin a training: project, panel, engine, epochs, and either patches (a folder on the server) or command (a list
+    of words); as wanted criterion, certify, remeasure, unchanged, trials, seed, temperature, cases."""
+    user = require(request, "admin")
+    made = ask_training(asked_of(AskedTraining, asked), user, key_of(request))
+    return Status(201, training_view(made.pk))
+
+
+@router.get("/trainings/{int:training_id}", response=TrainingView)
+def training(request: HttpRequest, training_id: int) -> TrainingView:
+    """One training with its epochs."""
+    return training_view(training_id)
+
+
+@router.post("/trainings/{int:training_id}/stop", response=TrainingView)
+def training_stop(request: HttpRequest, training_id: int) -> TrainingView:
+    """Stop it where it is."""
+    require(request, "operator")
+    actions.stop(training_id)
+    return training_view(training_id)
+
+
+@router.post("/trainings/{int:training_id}/resume", response=TrainingView)
+def training_resume(request: HttpRequest, training_id: int) -> TrainingView:
+    """Go on where it stopped."""
+    require(request, "operator")
+    actions.resume(training_id)
+    return training_view(training_id)

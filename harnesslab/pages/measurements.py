@@ -1,0 +1,116 @@
+"""Asking for experiments, and following those that run."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from harnesslab.actions import measurements as actions
+from harnesslab.actions.asking import AskedExperiment, ask_experiment
+from harnesslab.core.errors import HarnessLabError, InvalidValue, NotFound
+from harnesslab.core.experiments import Kind
+from harnesslab.http_errors import status_of
+from harnesslab.pages.access import asks_for_part, needs, user_of
+from harnesslab.pages.asked import ASKED, common, words_of
+from harnesslab.pages.plans import key_of
+from harnesslab.pages.render import render
+from harnesslab.queries.bindings import get_project, projects_to_measure, revisions_of
+from harnesslab.queries.engines import engines
+from harnesslab.queries.estimates import estimate
+from harnesslab.queries.measurements import baselines_of
+from harnesslab.queries.panels import definition_of, panel_rows
+from harnesslab.queries.progress import progress_of
+
+
+@needs("operator")
+def experiment_form(request: HttpRequest) -> HttpResponse:
+    """The form of a new experiment, once a project is chosen; with POST, orders it."""
+    if request.method == "POST":
+        values, cases = words_of(request.POST)
+        key = key_of({**values, "cases": "\n".join(cases)})
+        try:
+            made = ask_experiment(_asked(values, cases), user_of(request), key)
+        except HarnessLabError as error:
+            return _form(request, values, cases, error)
+        return redirect("experiment-progress", made.pk)
+    values, cases = words_of(request.GET)
+    if not values.get("project"):
+        return render(request, "experiments/choose.html", {"projects": projects_to_measure(), "what": "experiment"})
+    return _form(request, values, cases)
+
+
+def experiment_progress(request: HttpRequest, experiment_id: int) -> HttpResponse:
+    """How far an experiment is; asked again until it is over (286 tells htmx to stop)."""
+    try:
+        found = progress_of(experiment_id)
+    except NotFound:
+        if not asks_for_part(request):
+            raise
+        return HttpResponse(status=286)
+    if asks_for_part(request):
+        return render(request, "experiments/_progress.html", {"progress": found}, status=286 if found.over else 200)
+    return render(request, "experiments/progress.html", {"progress": found})
+
+
+@require_POST
+@needs("operator")
+def experiment_cancel(request: HttpRequest, experiment_id: int) -> HttpResponse:
+    """Stop measuring."""
+    asked = actions.cancel(experiment_id)
+    messages.success(request, f"Cancelled: {asked} rollout{'s were' if asked != 1 else ' was'} asked to stop.")
+    return redirect("experiment-progress", experiment_id)
+
+
+def _asked(values: dict[str, str], cases: Sequence[str]) -> AskedExperiment:
+    baseline = values.get("baseline", "")
+    return AskedExperiment(
+        **common(values, cases),
+        revision=values.get("revision", ""),
+        kind=Kind.CANDIDATE if baseline else values.get("kind", ""),
+        baseline=baseline,
+    )
+
+
+def _form(
+    request: HttpRequest, values: dict[str, str], cases: list[str], error: HarnessLabError | None = None
+) -> HttpResponse:
+    project = get_project(values["project"]) if values.get("project") else None
+    if project is None:
+        raise InvalidValue("which project?", where="project")
+    panels = panel_rows(project_id=project.pk)
+    form = {**ASKED, "panel": panels[0].asked if panels else "", "revision": "", **values}
+    context: dict[str, Any] = {
+        "project": project.name,
+        "form": form,
+        "chosen": cases,
+        "key": secrets.token_urlsafe(16),
+        "panels": panels,
+        "engines": engines(),
+        "error": error,
+        **_cost(form, cases),
+    }
+    if asks_for_part(request):
+        return render(request, "experiments/_cost.html", context)
+    context |= {"revisions": revisions_of(project), "baselines": baselines_of(project)}
+    return render(request, "experiments/form.html", context, status=status_of(error) if error is not None else 200)
+
+
+def _cost(form: dict[str, str], cases: Sequence[str]) -> dict[str, Any]:
+    """Return the panel's cases and what the form would cost, or with what is wrong with it."""
+    found: dict[str, Any] = {"wrong": "", "names": []}
+    try:
+        asked = AskedExperiment(**common(form, ()), revision=form.get("revision") or "-")
+        panel = asked.revision_of_panel
+        definition = definition_of(panel)
+        found["names"] = [case.name for case in definition.cases]
+        chosen = [case.name for case in definition.chosen(cases or None)]
+        found["estimate"] = estimate(panel, chosen, asked.plan.trials, asked.engine)
+    except HarnessLabError as error:
+        found["wrong"] = error.sentence
+    return found
