@@ -22,7 +22,7 @@ from harnesslab.core.training import Proposer, ProposerKind, TrainingPlan
 from harnesslab.queries.orders import Belonging
 from harnesslab.store.models import Engine, Rollout, Training
 from workers.demonstration.project import ROOT_SEED, recordings
-from workers.demonstration.repository import BASELINE, PATCHES, ensure_repository
+from workers.demonstration.repository import BASELINE, PATCHES, ensure_repository, ensure_trainee
 from workers.demonstration.shell_cases import ASKED, SHELL_CASES, TRAINING_CASES, UNPINNED
 
 PROJECT = "demonstration"
@@ -52,8 +52,7 @@ def order_live(cases: tuple[CaseDefinition, ...] = LIVE_CASES) -> int:
 def train_demonstration(cases: Sequence[CaseDefinition] = TRAINING_CASES, patches: Path = PATCHES) -> Training:
     """Begin the small training, or return the one that was begun before: a real one, on the embedded engine."""
     home: Path = settings.CONFIG.home
-    place = ensure_repository(home, "training")
-    harness = HarnessSource("reference", str(place))
+    harness = HarnessSource("trainee", str(ensure_trainee(home)))
     binding = Binding(harness, surface=("harness.py", "examples/*.json"), tools={RUN: SideEffects.SANDBOXED})
     project = bind(TRAINING_PROJECT, binding)
     panel = store_panel(TRAINING_PROJECT, "small shell", PanelDefinition(tuple(cases)))

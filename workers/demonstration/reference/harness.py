@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-from pathlib import Path
 from typing import Any
 
 from harnesslab.policy import Episode, Stopped, connect
@@ -12,8 +11,10 @@ from harnesslab.policy import Episode, Stopped, connect
 SYSTEM = """You solve a task in a folder with a Linux shell.
 Answer with one JSON object and nothing else: {"command": "<one shell command>"}
 When the task is done, answer {"command": "submit"}"""
-EXAMPLES = tuple(json.loads(path.read_text()) for path in sorted(Path(__file__).parent.glob("examples/*.json")))
-"""Worked examples, each a task with the commands that solve it."""
+EXAMPLES = (
+    ("Write hello into greeting.txt.", ("echo hello > greeting.txt", "submit")),
+    ("Count the words of a.txt into n.txt.", ("wc -w < a.txt > n.txt", "submit")),
+)
 ACTION = {
     "type": "json_schema",
     "json_schema": {
@@ -46,11 +47,11 @@ class Harness:
     def __init__(self, episode: Episode) -> None:
         self.episode = episode
         self.messages: list[dict[str, str]] = [{"role": "system", "content": SYSTEM}]
-        for example in EXAMPLES:
-            self.messages.append({"role": "user", "content": example["task"]})
-            for place, command in enumerate(example["commands"]):
+        for task, commands in EXAMPLES:
+            self.messages.append({"role": "user", "content": task})
+            for place, command in enumerate(commands):
                 self.messages.append({"role": "assistant", "content": json.dumps({"command": command})})
-                if place + 1 < len(example["commands"]):
+                if place + 1 < len(commands):
                     self.messages.append({"role": "user", "content": "exit 0"})
         self.messages.append({"role": "user", "content": self.task()})
 
