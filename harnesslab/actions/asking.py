@@ -17,8 +17,9 @@ from harnesslab.core.errors import Conflict, InvalidValue
 from harnesslab.core.experiments import Kind, Plan
 from harnesslab.core.training import Proposer, ProposerKind, TrainingPlan
 from harnesslab.queries.bindings import get_project
-from harnesslab.queries.measurements import experiment_named
+from harnesslab.queries.measurements import experiment_named, plan_of
 from harnesslab.queries.panels import revision_named
+from harnesslab.queries.trainings import training_plan
 from harnesslab.store.models import Experiment, PanelRevision, Training
 
 HOTTEST = 10.0
@@ -113,7 +114,11 @@ def ask_experiment(asked: AskedExperiment, user: User | None = None, key: str = 
             "it was not measured here, so that nothing measured here can be judged against it", where=baseline.name
         )
     purpose = Purpose(kind, baseline, parent=baseline.revision if baseline is not None else "")
-    return measure(project, asked.revision.strip(), asked.revision_of_panel, asked.plan, purpose, user=user, key=key)
+    panel, plan = asked.revision_of_panel, asked.plan
+    made = measure(project, asked.revision.strip(), panel, plan, purpose, user=user, key=key)
+    if (made.project_id, made.panel_id, made.kind, plan_of(made)) != (project.pk, panel.pk, kind, plan):
+        raise Conflict("this key was used for another experiment", where=made.name)
+    return made
 
 
 def ask_training(asked: AskedTraining, user: User | None = None, key: str = "") -> Training:
@@ -139,4 +144,8 @@ def ask_training(asked: AskedTraining, user: User | None = None, key: str = "") 
         remeasure=asked.remeasure,
         unchanged=asked.unchanged,
     )
-    return train(get_project(asked.project), asked.revision_of_panel, plan, user=user, key=key)
+    project, panel = get_project(asked.project), asked.revision_of_panel
+    made = train(project, panel, plan, user=user, key=key)
+    if (made.project_id, made.panel_id, training_plan(made)) != (project.pk, panel.pk, plan):
+        raise Conflict("this key was used for another training", where=f"training {made.pk}")
+    return made

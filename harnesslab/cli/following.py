@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from time import sleep
 
 import click
 from django.conf import settings
@@ -27,7 +27,7 @@ def follow(look: Callable[[], tuple[Mapping[str, str], bool]], *, quiet: bool) -
                 click.echo(printable(f"{name}: {state}"))
         if over:
             return
-        time.sleep(POLL_S)
+        sleep(POLL_S)
 
 
 def _changed(said: Mapping[str, str], now: Mapping[str, str]) -> Iterable[tuple[str, str]]:

@@ -121,4 +121,4 @@ def _state(epoch: EpochRow) -> str:
 
 
 def _why(row: TrainingRow) -> str:
-    return f" ({row.why})" if row.over and row.why else ""
+    return f" ({row.why})" if row.state in (TrainingState.STOPPED, TrainingState.FAILED) and row.why else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+import msgspec
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -19,13 +20,14 @@ from harnesslab.http_errors import status_of
 from harnesslab.pages.access import needs, user_of
 from harnesslab.pages.asked import command_of
 from harnesslab.pages.render import render
-from harnesslab.queries.bindings import bound_project, get_project
+from harnesslab.queries.bindings import binding_of, bound_project, get_project
 
 
 @needs("admin")
 def project_binding(request: HttpRequest, project_id: int) -> HttpResponse:
     """The form of a project's binding; with POST, keeps it."""
-    project = bound_project(get_project(project_id))
+    row = get_project(project_id)
+    project = bound_project(row)
     form = {
         "repository": project.repository,
         "branch": project.branch,
@@ -38,7 +40,7 @@ def project_binding(request: HttpRequest, project_id: int) -> HttpResponse:
     if request.method == "POST":
         form |= {name: str(value) for name, value in request.POST.items()}
         try:
-            bind(project.name, _binding(form), user_of(request))
+            bind(project.name, _binding(form, binding_of(row) if project.bound else None), user_of(request))
         except HarnessLabError as refused:
             error = refused
         else:
@@ -48,12 +50,15 @@ def project_binding(request: HttpRequest, project_id: int) -> HttpResponse:
     return render(request, "projects/binding.html", context, status=status_of(error) if error is not None else 200)
 
 
-def _binding(form: dict[str, str]) -> Binding:
+def _binding(form: dict[str, str], before: Binding | None) -> Binding:
+    """Read a binding; what the form doesn't name stays as it was before."""
     if form["kind"] not in tuple(HarnessKind):
         raise InvalidValue(f"no kind of harness: {form['kind'][:40]!r}", where="kind")
     repository = form["repository"].strip()
-    source = HarnessSource(
-        name=Path(repository).name.removesuffix(".git") or "command",
+    kept = before or Binding(HarnessSource("", ""))
+    source = msgspec.structs.replace(
+        kept.harness,
+        name=kept.harness.name or Path(repository).name.removesuffix(".git") or "harness",
         repository=repository,
         kind=HarnessKind(form["kind"]),
         entry=form["entry"].strip() or "harness",
@@ -63,4 +68,5 @@ def _binding(form: dict[str, str]) -> Binding:
         raise InvalidValue("a command harness needs a command", where="command")
     if not repository:
         raise InvalidValue("which repository?", where="repository", hint="its revisions are what is measured")
-    return Binding(source, form["branch"].strip() or "main", tuple(form["surface"].split()) or ("*.py",))
+    surface = tuple(form["surface"].split()) or ("*.py",)
+    return msgspec.structs.replace(kept, harness=source, branch=form["branch"].strip() or "main", surface=surface)
