@@ -62,8 +62,11 @@ class CaseDefinition(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unk
     tags: tuple[str, ...] = ()
 
     def to_json(self) -> JSON:
-        """Return the definition as a document."""
-        return {"schema": SCHEMA, **msgspec.to_builtins(self)}
+        """Return the definition as a document: budgets and verifiers that say nothing are left out, so that equal
+        definitions have one digest."""
+        body = msgspec.to_builtins(self)  # which leaves out only the very object that is the default
+        said = {key: value for key, value in body.items() if value or key not in ("budgets", "verifier")}
+        return {"schema": SCHEMA, **said}
 
     @property
     def digest(self) -> Digest:

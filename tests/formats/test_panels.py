@@ -54,7 +54,7 @@ def harbor(folder: Path, task: str = TASK, test: str = TEST, **more: str | bytes
         "t_in_instruction__md": "Write done into a.txt.\n",
         "t_in_tests_in_test__sh": test,
     }
-    return written(folder, **(files | more))  # type: ignore[arg-type]
+    return written(folder, **(files | more))
 
 
 def test_a_folder_becomes_cases_with_the_panels_budgets_and_their_own(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ CASES = st.builds(
     files=FILES,
     setup=st.lists(PLAIN, max_size=2).map(tuple),
     verifier=st.builds(Verifier, tests=st.dictionaries(PLAIN, PLAIN, max_size=2), files=FILES),
-    budgets=st.builds(Budgets, steps=st.integers(1, 99), wall=st.floats(0.5, 1e6)),
+    budgets=st.builds(Budgets) | st.builds(Budgets, steps=st.integers(1, 99), wall=st.floats(0.5, 1e6)),
     user=st.none() | st.builds(SimulatedUser, persona=PLAIN, replies=st.lists(PLAIN, max_size=2).map(tuple)),
     image=st.sampled_from(["", DIGEST]),
     tags=st.lists(PLAIN, max_size=2).map(tuple),
