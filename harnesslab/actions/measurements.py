@@ -55,8 +55,7 @@ def measure(
 
     Raises `InvalidValue`, `NotFound`, `Conflict` or `CheckoutFailed` where it can't be measured.
     """
-    known = Experiment.objects.filter(key=key).first() if key else None
-    if known is not None:
+    if known := _of_key(key):
         return known
     purpose, plan = purpose or Purpose(), plan.checked()
     binding = binding_of(project)
@@ -79,11 +78,14 @@ def measure(
                     silently=place >= reruns.BELLS,
                 )
     except IntegrityError:
-        known = Experiment.objects.filter(key=key).first() if key else None
-        if known is None:
-            raise
-        return known
+        if known := _of_key(key):
+            return known
+        raise
     return row
+
+
+def _of_key(key: str) -> Experiment | None:
+    return Experiment.objects.filter(key=key).first() if key else None
 
 
 def _recipes(binding: Binding, commit: str, cases: Sequence[CaseDefinition], plan: Plan) -> Iterator[Recipe]:

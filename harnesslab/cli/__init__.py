@@ -7,46 +7,42 @@ import click
 
 def register(group: click.Group) -> None:
     """Add all commands; called once Django is set up, since they import its models."""
-    from harnesslab.cli import (
-        bundles,
-        checks,
-        comparisons,
-        demonstration,
-        engines,
-        experiments,
-        imports,
-        measurements,
-        panels,
-        preparation,
-        projects,
-        record,
-        reruns,
-        serve,
-        trainings,
-    )
+    for command in (*_of_recordings(), *_of_workers()):
+        group.add_command(command)
 
-    for command in (
+
+def _of_recordings() -> tuple[click.Command, ...]:
+    from harnesslab.cli import bundles, checks, comparisons, experiments, imports, record
+
+    return (
         bundles.export,
         bundles.verify,
         checks.check,
         comparisons.compare,
+        experiments.experiments,
+        imports.import_files,
+        record.record,
+    )
+
+
+def _of_workers() -> tuple[click.Command, ...]:
+    from harnesslab.cli import demonstration, engines, measurements, panels, preparation, projects, reruns, serve
+    from harnesslab.cli import trainings as training
+
+    return (
         demonstration.demo,
         engines.engine_add,
         engines.engines,
-        experiments.experiments,
-        imports.import_files,
         measurements.experiment,
         panels.panel_add,
         panels.panel_export,
         panels.panels,
         preparation.prepare,
         projects.project_bind,
-        record.record,
         reruns.rerun,
         serve.serve,
-        trainings.train,
-        trainings.train_resume,
-        trainings.train_stop,
-        trainings.trainings,
-    ):
-        group.add_command(command)
+        training.train,
+        training.train_resume,
+        training.train_stop,
+        training.trainings,
+    )
