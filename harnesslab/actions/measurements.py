@@ -55,7 +55,8 @@ def measure(
 
     Raises `InvalidValue`, `NotFound`, `Conflict` or `CheckoutFailed` where it can't be measured.
     """
-    if known := _of_key(key):
+    known = Experiment.objects.filter(key=key).first() if key else None
+    if known is not None:
         return known
     purpose, plan = purpose or Purpose(), plan.checked()
     binding = binding_of(project)
@@ -78,14 +79,11 @@ def measure(
                     silently=place >= reruns.BELLS,
                 )
     except IntegrityError:
-        if known := _of_key(key):
-            return known
-        raise
+        known = Experiment.objects.filter(key=key).first() if key else None
+        if known is None:
+            raise
+        return known
     return row
-
-
-def _of_key(key: str) -> Experiment | None:
-    return Experiment.objects.filter(key=key).first() if key else None
 
 
 def _recipes(binding: Binding, commit: str, cases: Sequence[CaseDefinition], plan: Plan) -> Iterator[Recipe]:
