@@ -13,19 +13,20 @@ from harnesslab.core.canonical import JSON
 from harnesslab.core.cells import Cell
 from harnesslab.core.certification import CertificateVerdict
 from harnesslab.core.contract import Contract
-from harnesslab.core.errors import Conflict, NotComparable
+from harnesslab.core.errors import Conflict, HarnessLabError, NotComparable
 from harnesslab.core.experiments import Verdict
 from harnesslab.core.identity import IdentityDifference, identity_differences, refused
 from harnesslab.core.manifest import Difference
 from harnesslab.core.promotion import Decision, judge
 from harnesslab.core.rollout import Outcome
 from harnesslab.queries.comparisons import first_divergence
-from harnesslab.queries.criteria import criterion
+from harnesslab.queries.criteria import CriterionBroken, criterion
 from harnesslab.queries.engines import engine_named
 from harnesslab.queries.measurements import (
     Measured,
     certificates_of,
     counted_rollouts,
+    crashed_by_harness,
     get_measured,
     measured,
     plan_of,
@@ -81,7 +82,13 @@ def _decision(name: str, before: Measured, after: Measured) -> Decision:
             baseline_solved=tuple(sorted(before.solved)),
             invalid_infra_tasks=cases,
         )
-    return judge(criterion(name), before.cases, after.cases)
+    chosen = criterion(name)
+    try:
+        return judge(chosen, before.cases, after.cases)
+    except HarnessLabError:
+        raise
+    except Exception as error:  # of a criterion that another package brings
+        raise CriterionBroken(f"{type(error).__name__}: {error}", where=f"criterion {name}") from error
 
 
 def _beside(row: Experiment, found: list[Attribution], differences: list[IdentityDifference]) -> dict[str, JSON]:
@@ -129,6 +136,8 @@ def _attribution(a: Cell, b: Cell, changed: Collection[str] | None) -> Attributi
     except NotComparable as error:
         return msgspec.structs.replace(found, why=error.sentence)
     origin, mechanism, fired = origin_of(divergence, changed, _firings(a), _firings(b), flipped=flipped)
+    if origin is Origin.INCIDENTAL and b.outcome is Outcome.CRASH and crashed_by_harness(b.rollout):
+        origin = Origin.HARNESS  # nothing but the crash is there to see
     if divergence is None:
         return msgspec.structs.replace(found, origin=origin)
     return msgspec.structs.replace(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from django.db import IntegrityError, transaction
@@ -55,8 +55,7 @@ def measure(
 
     Raises `InvalidValue`, `NotFound`, `Conflict` or `CheckoutFailed` where it can't be measured.
     """
-    known = Experiment.objects.filter(key=key).first() if key else None
-    if known is not None:
+    if (known := _known(key)) is not None:
         return known
     purpose, plan = purpose or Purpose(), plan.checked()
     binding = binding_of(project)
@@ -68,22 +67,30 @@ def measure(
     try:
         with transaction.atomic():
             row = _row(project, commit, panel, plan, purpose, user, key, len(cases))
-            for place, recipe in enumerate(_recipes(binding, commit, cases, plan)):
-                belonging = Belonging(project.name, panel.panel.name, row.name, recipe.trial)
-                orders.order(
-                    recipe,
-                    belonging,
-                    user=user,
-                    key=f"experiment {row.pk} {digest(recipe.case.name)[:16]} {recipe.trial}",
-                    group=group_of(row.pk),
-                    silently=place >= reruns.BELLS,
-                )
+            _order(row, _recipes(binding, commit, cases, plan), user)
     except IntegrityError:
-        known = Experiment.objects.filter(key=key).first() if key else None
-        if known is None:
+        if (known := _known(key)) is None:
             raise
         return known
     return row
+
+
+def _known(key: str) -> Experiment | None:
+    return Experiment.objects.filter(key=key).first() if key else None
+
+
+def _order(row: Experiment, recipes: Iterable[Recipe], user: User | None) -> None:
+    """Queue a job a recipe; a few are rung for, and a worker that ends one rings for the next."""
+    panel = row.panel.panel.name if row.panel is not None else ""
+    for place, recipe in enumerate(recipes):
+        orders.order(
+            recipe,
+            Belonging(row.project.name, panel, row.name, recipe.trial),
+            user=user,
+            key=f"experiment {row.pk} {digest(recipe.case.name)[:16]} {recipe.trial}",
+            group=group_of(row.pk),
+            silently=place >= reruns.BELLS,
+        )
 
 
 def _recipes(binding: Binding, commit: str, cases: Sequence[CaseDefinition], plan: Plan) -> Iterator[Recipe]:

@@ -15,6 +15,7 @@ from harnesslab.core.manifest import Manifest
 from harnesslab.queries.cells import cells_of
 from harnesslab.queries.manifests import manifests_of
 from harnesslab.queries.panels import definition_of
+from harnesslab.queries.rollouts import get_rollout
 from harnesslab.store.models import Experiment, Project, Rollout
 from harnesslab.store.text import as_object, storable, thawed
 
@@ -124,6 +125,12 @@ def certified_cases(experiment: Experiment) -> list[str]:
 def counted_rollouts(experiment_id: int) -> list[int]:
     """Return the rollouts that count in an experiment."""
     return [cell.rollout for cell in cells_of([experiment_id])[experiment_id]]
+
+
+def crashed_by_harness(rollout_id: int) -> bool:
+    """Say whether a crash is said to be the harness's own."""
+    facts = as_object(thawed(get_rollout(rollout_id).facts))
+    return facts.get("crash_origin") == "harness" or as_object(facts.get("rollout")).get("failure_origin") == "policy"
 
 
 def rollouts_of(experiment_id: int, case: str) -> list[Rollout]:
