@@ -1,20 +1,24 @@
-"""Routes of experiments that are measured here, and of their panels; everything is named, and trials count from 0."""
+"""Routes of experiments that are measured here, and of their panels; everything is named, and trials count from 0.
+
+They belong to the router of experiments, since one address is answered by one router.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.http import HttpRequest
-from ninja import Body, Router, Schema, Status
+from ninja import Body, Schema, Status
 
 from harnesslab.actions import measurements as actions
 from harnesslab.actions.asking import AskedExperiment, ask_experiment, asked_of
+from harnesslab.api import experiments
 from harnesslab.api.keys import key_of
 from harnesslab.api.permissions import require
 from harnesslab.queries.panels import PanelRow, panel_rows
 from harnesslab.queries.progress import Progress, progress_of
 
-router = Router()
+router = experiments.router
 
 
 class Cancelled(Schema):

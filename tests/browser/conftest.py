@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.browser import rerun_lab
 from tests.rig import Lab, native_lines
 
 if TYPE_CHECKING:
@@ -133,3 +134,38 @@ def open_as_operator(filled: Filled, sessions: dict[str, BrowserContext]) -> Ite
 def open_as_admin(filled: Filled, sessions: dict[str, BrowserContext]) -> Iterator[Page]:
     """A page of an admin over the filled lab."""
     yield from _opened(sessions["admin"])
+
+
+@pytest.fixture(scope="session")
+def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[rerun_lab.RerunLab]:
+    """A lab that really runs, with a few rollouts."""
+    made = rerun_lab.filled(tmp_path_factory.mktemp("reruns"))
+    yield made
+    made.lab.program.close()
+
+
+@pytest.fixture(scope="session")
+def session(browser: Browser, rig: rerun_lab.RerunLab) -> Iterator[BrowserContext]:
+    """A session of its operator."""
+    context = browser.new_context(base_url=rig.lab.address, viewport={"width": 1280, "height": 800})
+    page = context.new_page()
+    page.goto("/login")
+    page.fill("#id_username", "operator")
+    page.fill("#id_password", rig.lab.passwords["operator"])
+    page.click("button:has-text('Log in')")
+    page.wait_for_url(lambda url: "/login" not in url)
+    page.close()
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def tab(session: BrowserContext) -> Iterator[Page]:
+    """A page whose console must stay empty."""
+    said: list[str] = []
+    page = session.new_page()
+    page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    yield page
+    page.close()
+    assert said == []

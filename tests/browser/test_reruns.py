@@ -3,50 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.rerun_lab import RerunLab, filled
+from tests.browser.rerun_lab import RerunLab
 
 pytestmark = pytest.mark.browser
 LONG = 90_000
 """Milliseconds in which a few short rollouts end on a loaded machine."""
-
-
-@pytest.fixture(scope="module")
-def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RerunLab]:
-    made = filled(tmp_path_factory.mktemp("reruns"))
-    yield made
-    made.lab.program.close()
-
-
-@pytest.fixture(scope="module")
-def session(browser: Browser, rig: RerunLab) -> Iterator[BrowserContext]:
-    context = browser.new_context(base_url=rig.lab.address, viewport={"width": 1280, "height": 800})
-    page = context.new_page()
-    page.goto("/login")
-    page.fill("#id_username", "operator")
-    page.fill("#id_password", rig.lab.passwords["operator"])
-    page.click("button:has-text('Log in')")
-    page.wait_for_url(lambda url: "/login" not in url)
-    page.close()
-    yield context
-    context.close()
-
-
-@pytest.fixture
-def tab(session: BrowserContext) -> Iterator[Page]:
-    """A page whose console must stay empty."""
-    said: list[str] = []
-    page = session.new_page()
-    page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: said.append(str(error)))
-    yield page
-    page.close()
-    assert said == []
 
 
 def ask(page: Page, rig: RerunLab, case: str, **fields: str) -> None:
