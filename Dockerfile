@@ -4,8 +4,8 @@ RUN apt-get update \
     && apt-get install -y --no-install-recommends bubblewrap libfaketime git util-linux \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /app
-COPY requirements/base.txt requirements/embedded.txt requirements/
-RUN pip install --no-cache-dir --no-deps --require-hashes -r requirements/base.txt -r requirements/embedded.txt
+COPY requirements/base.txt requirements/embedded.txt requirements/mlflow.txt requirements/
+RUN pip install --no-cache-dir --no-deps --require-hashes -r requirements/base.txt -r requirements/embedded.txt -r requirements/mlflow.txt
 COPY . .
 RUN useradd --system --create-home --uid 10001 harnesslab \
     && mkdir /data \

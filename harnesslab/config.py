@@ -12,6 +12,9 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from harnesslab.core.errors import InvalidValue
 from harnesslab.kept_secret import kept_secret
 
+ADDRESS = "serve.address"
+"""Where in the home other processes find the server that runs; only that it answers says that it does."""
+
 
 @dataclass(frozen=True, slots=True)
 class Config:
@@ -77,6 +80,15 @@ def database(config: Config) -> dict[str, object]:
         "CONN_MAX_AGE": 60,
         "CONN_HEALTH_CHECKS": True,
     }
+
+
+def served_at(home: Path) -> str:
+    """Return the address that a server of this home said it listens on, without a slash at its end; or nothing."""
+    try:
+        address = (home / ADDRESS).read_text().strip()
+    except (OSError, UnicodeError):
+        return ""
+    return address.rstrip("/") if address.startswith("http://") else ""
 
 
 def _split(url: str) -> tuple[SplitResult, str]:

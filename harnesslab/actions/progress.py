@@ -8,6 +8,7 @@ from harnesslab.actions.certifications import certify
 from harnesslab.actions.decisions import decide
 from harnesslab.actions.epochs import advance
 from harnesslab.actions.measurements import conclude
+from harnesslab.actions.mirrors import keep_up
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.experiments import Kind, State
 from harnesslab.core.natural import natural
@@ -42,6 +43,7 @@ def follow_up() -> None:
         after(f"experiment {experiment}")
     for training in running_trainings():
         advance(training)
+    keep_up()
 
 
 def _after_experiment(experiment_id: int) -> None:

@@ -12,7 +12,7 @@ def register(group: click.Group) -> None:
 
 
 def _of_recordings() -> tuple[click.Command, ...]:
-    from harnesslab.cli import bundles, checks, comparisons, experiments, imports, record
+    from harnesslab.cli import bundles, checks, comparisons, experiments, imports, mirrors, record
 
     return (
         bundles.export,
@@ -21,6 +21,8 @@ def _of_recordings() -> tuple[click.Command, ...]:
         comparisons.compare,
         experiments.experiments,
         imports.import_files,
+        mirrors.import_mlflow,
+        mirrors.mirror,
         record.record,
     )
 

@@ -9,8 +9,9 @@ from time import sleep
 import click
 from django.conf import settings
 
-from harnesslab.cli.serve import ADDRESS, answers
+from harnesslab.cli.serve import answers
 from harnesslab.cli.terminal import printable
+from harnesslab.config import ADDRESS
 
 POLL_S = 0.5
 

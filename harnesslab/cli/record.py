@@ -20,8 +20,9 @@ from harnesslab.actions.guarded import GuardedEngine
 from harnesslab.actions.leases import HeldLease
 from harnesslab.actions.recorder import Ending, Placement, Recorder
 from harnesslab.actions.tables import ready_tables
-from harnesslab.cli.serve import ADDRESS, answers
+from harnesslab.cli.serve import answers
 from harnesslab.cli.terminal import printable
+from harnesslab.config import served_at
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.manifest import Manifest
@@ -158,8 +159,7 @@ def _recording(document: Manifest, asked: Upstream, name: str, case: str, projec
 
 def address_of(rollout_id: int) -> str:
     """Return a rollout's page where a server runs on this home, else its id."""
-    with contextlib.suppress(OSError, UnicodeError):
-        address = (settings.CONFIG.home / ADDRESS).read_text().strip()
-        if address.startswith("http://") and answers(address):
-            return f"{address}rollouts/{rollout_id}/"
+    address = served_at(settings.CONFIG.home)
+    if address and answers(f"{address}/"):
+        return f"{address}/rollouts/{rollout_id}/"
     return f"rollout {rollout_id}; `harnesslab serve` shows it"

@@ -21,13 +21,11 @@ from django.db import connections
 from harnesslab.actions.first_admin import FirstAdmin
 from harnesslab.cli.preparation import login_line, prepared
 from harnesslab.cli.supervisor import Program, Supervisor
-from harnesslab.config import Config
+from harnesslab.config import ADDRESS, Config
 from harnesslab.core.errors import Conflict
 
 PORT = 8765
 TRIED_PORTS = 50
-ADDRESS = "serve.address"
-"""Where in the home other commands find the server that runs; only that it answers says that it does."""
 WORKER_OPTIONS = [
     "--pool=solo",
     "--concurrency=1",

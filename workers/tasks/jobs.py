@@ -8,13 +8,15 @@ from typing import Any
 
 from celery.signals import worker_shutting_down
 
-from harnesslab.actions import certifications, engines, epochs, jobs, progress, reruns, uploads
+from harnesslab.actions import certifications, engines, epochs, jobs, mirrors, progress, reruns, uploads
 from harnesslab.actions.leases import HeldLease
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.queue import TASK, app
 from workers.tasks.attempts import Attempt
 from workers.tasks.certifications import run_certification
 from workers.tasks.engines import run_probe
+from workers.tasks.mirrors import run_mirror
+from workers.tasks.mlflow_imports import run_mlflow_import
 from workers.tasks.proposals import run_proposal
 from workers.tasks.rollouts import run_rollout
 
@@ -28,6 +30,8 @@ KINDS: Mapping[str, Work] = {
     engines.PROBE: run_probe,
     certifications.KIND: run_certification,
     epochs.PROPOSE: run_proposal,
+    mirrors.KIND: run_mirror,
+    mirrors.IMPORT: run_mlflow_import,
 }
 """What each kind of job does."""
 CLEANUPS: Mapping[str, Callable[[dict[str, Any]], None]] = {"import": uploads.discard_upload}

@@ -1,0 +1,195 @@
+"""MLflow traces: one JSON document a trace, with spans for model and tool calls (MLflow 3, and 2 where it is alike)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harnesslab.core import usage
+from harnesslab.core.canonical import JSON
+from harnesslab.core.events import RolloutStarted, ToolCall
+from harnesslab.core.manifest import Manifest
+from harnesslab.core.messages import view
+from harnesslab.core.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.trace import TraceBuilder
+from harnesslab.formats.conversation import model_output
+from harnesslab.formats.fields import epoch_time, given, stem
+from harnesslab.formats.inputs import Report, Unit
+from harnesslab.formats.sniff import Shape
+from harnesslab.formats.values import items, mapping, number, stated, text
+
+NAME = "mlflow-trace"
+_MODEL = {"CHAT_MODEL", "LLM"}
+_NS = 1e9
+_UNKNOWN = "not recorded by MLflow traces"
+_OURS = "harnesslab."
+_PARTS = ("messages", "tools", "model")
+
+
+def recognises(shape: Shape) -> bool:
+    """A document with the trace's info and its spans."""
+    info, data = mapping(shape.object.get("info")), mapping(shape.object.get("data"))
+    return "spans" in data and bool({"trace_id", "request_id"} & info.keys())
+
+
+def read(unit: Unit, report: Report) -> Iterator[Recording]:
+    """Yield the trace's rollout."""
+    document = mapping(unit.only.json())
+    yield _recording(document, Source(stem(unit), unit.digest(), NAME), report)
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """One span with its attributes read: MLflow keeps each as JSON text."""
+
+    name: str
+    kind: str
+    inputs: JSON
+    outputs: JSON
+    attributes: Mapping[str, JSON]
+    start: float
+    end: float | None
+    error: str
+
+    @classmethod
+    def of(cls, raw: Mapping[str, JSON]) -> _Span:
+        """Read a span; times are seconds since 1970."""
+        attributes = {name: _value(value) for name, value in mapping(raw.get("attributes")).items()}
+        status = mapping(raw.get("status"))
+        start = number(raw.get("start_time_unix_nano")) or number(raw.get("start_time")) or 0.0
+        end = number(raw.get("end_time_unix_nano")) or number(raw.get("end_time"))
+        failed = text(status.get("code")).endswith("ERROR") or raw.get("status_code") == "ERROR"
+        return cls(
+            name=text(raw.get("name")),
+            kind=text(attributes.get("mlflow.spanType")),
+            inputs=attributes.get("mlflow.spanInputs"),
+            outputs=attributes.get("mlflow.spanOutputs"),
+            attributes=attributes,
+            start=start / _NS,
+            end=end / _NS if end else None,
+            error=(text(status.get("message")) or "the span ended with an error") if failed else "",
+        )
+
+
+def _value(value: JSON) -> JSON:
+    """Return what an attribute's text holds; a text that is no JSON is itself."""
+    if not isinstance(value, str):
+        return value
+    try:
+        found: JSON = json.loads(value)
+    except ValueError:
+        return value
+    return found
+
+
+def _recording(document: Mapping[str, JSON], source: Source, report: Report) -> Recording:
+    info = mapping(document.get("info"))
+    raw = [mapping(span) for span in items(mapping(document.get("data")).get("spans"))]
+    found = sorted((_Span.of(span) for span in raw), key=lambda span: span.start)
+    tags = {name: text(value) for name, value in mapping(info.get("tags")).items()}
+    models = [span for span in found if span.kind in _MODEL]
+    if not models and found:
+        report.skip(source.name, "no span of a model call: only its tools are shown")
+    began = found[0].start if found else None
+    case = tags.get(f"{_OURS}case") or tags.get("mlflow.traceName") or source.name
+    model = next((_model_name(span) for span in models), "")
+    manifest = Manifest.of({"panel.case": case, "model.name": model or None, **_sampling(models[:1])}, unknown=_UNKNOWN)
+    builder = TraceBuilder()
+    builder.add(RolloutStarted(manifest=manifest.digest))
+    step = -1
+    for span in found:
+        step = _add(builder, span, step, began or 0.0)
+    outcome = _outcome(info, tags)
+    end = max((span.end for span in found if span.end), default=None)
+    failed = next((span.error for span in reversed(found) if span.error), None)
+    return Recording(
+        manifest=manifest,
+        trace=builder.close(outcome, error=failed if outcome is Outcome.CRASH else None),
+        outcome=outcome,
+        case=case,
+        source=source,
+        experiment=text(mapping(info.get("trace_metadata")).get("mlflow.sourceRun")),
+        model=model,
+        grade=Grade.VIEW_ONLY,
+        missing="harness: the trace names none, so nothing can be run again",
+        started_at=epoch_time(began),
+        ended_at=epoch_time(end),
+        facts=stated({"info": dict(info)}),
+    )
+
+
+def _outcome(info: Mapping[str, JSON], tags: Mapping[str, str]) -> Outcome:
+    """Return the outcome that a mirrored rollout states; elsewhere an error is a crash, and all else says nothing."""
+    said = tags.get(f"{_OURS}outcome", "")
+    if said in tuple(Outcome):
+        return Outcome(said)
+    state = text(info.get("state")) or text(info.get("status"))
+    return {"ERROR": Outcome.CRASH, "IN_PROGRESS": Outcome.INTERRUPTED}.get(state, Outcome.UNKNOWN)
+
+
+def _add(builder: TraceBuilder, span: _Span, step: int, began: float) -> int:
+    """Add what a span says; a model call opens a step. Spans that only hold others say nothing of their own."""
+    at = max(0.0, span.start - began)
+    latency = None if span.end is None else max(0.0, span.end - span.start)
+    timed: dict[str, Any] = {"at": at, "latency": latency, "error": span.error or None}
+    if span.kind in _MODEL:
+        step += 1
+        inputs = mapping(span.inputs)
+        builder.model_call(
+            _messages(span.inputs),
+            tools=inputs.get("tools") or span.attributes.get("mlflow.chat.tools"),
+            model=_model_name(span),
+            step=step,
+            settings=_settings(inputs),
+            usage=usage.mlflow(span.attributes.get("mlflow.chat.tokenUsage")),
+            **_answer(span.outputs),
+            **timed,
+        )
+    elif span.kind == "TOOL":
+        builder.add(
+            ToolCall(
+                name=span.name, arguments=span.inputs, result=span.outputs, step=max(step, 0), has_result=True, **timed
+            )
+        )
+    return step
+
+
+def _messages(inputs: JSON) -> list[JSON]:
+    """Return the messages that a model call was given; anything else is one message of the user."""
+    if isinstance(inputs, list):
+        return list(inputs)
+    messages = mapping(inputs).get("messages")
+    if isinstance(messages, list):
+        nested = messages[0] if len(messages) == 1 and isinstance(messages[0], list) else messages
+        return list(nested)
+    return [{"role": "user", "content": inputs}] if inputs is not None else []
+
+
+def _answer(outputs: JSON) -> dict[str, Any]:
+    """Return the fields of a model call that its output states: a message, a response with choices, or text."""
+    message: JSON = outputs
+    choices = mapping(outputs).get("choices")
+    if isinstance(choices, Sequence) and choices:
+        message = mapping(mapping(choices[0]).get("message"))
+    if isinstance(message, str) or message is None:
+        return {"text": message}
+    if not isinstance(message, Mapping) or not {"content", "tool_calls", "role"} & message.keys():
+        return {"text": json.dumps(outputs, ensure_ascii=True)}
+    return model_output(view(message))
+
+
+def _settings(inputs: Mapping[str, JSON]) -> dict[str, JSON]:
+    own = inputs.get("settings")  # of a mirrored rollout
+    return dict(own) if isinstance(own, Mapping) else given(inputs, *_PARTS)
+
+
+def _sampling(spans: Sequence[_Span]) -> dict[str, JSON]:
+    settings = _settings(mapping(spans[0].inputs)) if spans else {}
+    named = {f"sampling.{name}": settings.get(name) for name in ("temperature", "top_p", "top_k", "max_tokens")}
+    return {**named, "seeds.seed": None if settings.get("seed") is None else str(settings["seed"])}
+
+
+def _model_name(span: _Span) -> str:
+    return text(span.attributes.get("mlflow.llm.model")) or text(mapping(span.inputs).get("model")) or span.name

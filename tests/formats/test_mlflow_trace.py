@@ -1,0 +1,114 @@
+"""MLflow traces: read from MLflow's own JSON, whatever dialect its spans speak, and written as spans."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from harnesslab.core.events import ModelCall, ToolCall
+from harnesslab.core.rollout import Outcome, Recording
+from harnesslab.core.trace import TraceBuilder
+from harnesslab.formats.inputs import InputFile, Report, Unit
+from harnesslab.formats.mlflow_spans import LARGEST, spans, walk
+from harnesslab.formats.registry import recognise
+
+
+def span(kind: str, start: int, inputs: Any, outputs: Any, name: str = "call", usage: Any = None) -> dict[str, Any]:
+    """Return a span as MLflow 3 writes it: each attribute as JSON text, times in nanoseconds."""
+    given = {"mlflow.spanType": kind, "mlflow.spanInputs": inputs, "mlflow.spanOutputs": outputs}
+    given |= {"mlflow.chat.tokenUsage": usage} if usage else {}
+    return {
+        "trace_id": "dHI=",
+        "span_id": "c3A=",
+        "name": name,
+        "start_time_unix_nano": 1_790_000_000_000_000_000 + start * 10**9,
+        "end_time_unix_nano": 1_790_000_000_000_000_000 + (start + 1) * 10**9,
+        "status": {"code": "STATUS_CODE_OK", "message": ""},
+        "attributes": {key: json.dumps(value) for key, value in given.items()},
+    }
+
+
+def read(found: list[dict[str, Any]], **info: Any) -> Recording:
+    """Read a trace of some spans."""
+    document = {"info": {"trace_id": "tr-1", "state": "OK", **info}, "data": {"spans": found}}
+    unit = Unit("tr-1.json", {"tr-1.json": InputFile.of_bytes("tr-1.json", json.dumps(document).encode())})
+    recognised = recognise(unit)
+    assert recognised.importer.NAME == "mlflow-trace"
+    (recording,) = recognised.importer.read(unit, Report())
+    return recording
+
+
+ASKED = {"messages": [{"role": "user", "content": "hi"}], "model": "m", "temperature": 0.5, "seed": 7}
+
+
+def test_model_and_tool_spans_are_the_steps_in_order_of_time() -> None:
+    recording = read(
+        [
+            span("TOOL", 2, {"command": "ls"}, "a.txt", name="run"),
+            span("AGENT", 0, "task", "done"),
+            span("CHAT_MODEL", 1, ASKED, {"choices": [{"message": {"role": "assistant", "content": "ls"}}]}),
+            span("LLM", 3, "and now?", "submit"),
+        ]
+    )
+    calls = [event for event in recording.trace.events if isinstance(event, ModelCall)]
+    assert [(call.step, call.text) for call in calls] == [(0, "ls"), (1, "submit")]
+    assert dict(calls[0].settings) == {"temperature": 0.5, "seed": 7}
+    (tool,) = [event for event in recording.trace.events if isinstance(event, ToolCall)]
+    assert (tool.name, tool.result, tool.step, tool.at, tool.latency) == ("run", "a.txt", 0, 2.0, 1.0)
+    assert recording.model == "m"
+    assert recording.manifest.value("seeds.seed") == "7"
+
+
+@pytest.mark.parametrize(
+    ("stated", "counts"),
+    [
+        ({"input_tokens": 10, "output_tokens": 2}, (10, 2, None)),
+        ({"input_tokens": 10, "output_tokens": 2, "cache_read_input_tokens": 4}, (10, 2, 4)),
+        ({"input_tokens": 3, "output_tokens": 2, "cache_read_input_tokens": 40}, (43, 2, 40)),
+    ],
+)
+def test_cached_tokens_are_counted_once(stated: dict[str, int], counts: tuple[int | None, ...]) -> None:
+    recording = read([span("CHAT_MODEL", 0, ASKED, "x", usage=stated)])
+    (call,) = [event for event in recording.trace.events if isinstance(event, ModelCall)]
+    assert call.usage is not None
+    assert (call.usage.input, call.usage.output, call.usage.cache_read) == counts
+
+
+@pytest.mark.parametrize(
+    ("info", "outcome"),
+    [
+        ({}, Outcome.UNKNOWN),
+        ({"state": "ERROR"}, Outcome.CRASH),
+        ({"state": "IN_PROGRESS"}, Outcome.INTERRUPTED),
+        ({"state": "ERROR", "tags": {"harnesslab.outcome": "infra_error"}}, Outcome.INFRA_ERROR),
+    ],
+)
+def test_mlflow_states_no_verdict(info: dict[str, Any], outcome: Outcome) -> None:
+    assert read([span("CHAT_MODEL", 0, ASKED, "x")], **info).outcome is outcome
+
+
+@pytest.mark.parametrize("outputs", [None, 3, [1], {"any": "thing"}, "\ud800", {"content": "\x00"}])
+def test_any_output_is_read(outputs: Any) -> None:
+    (call,) = [e for e in read([span("LLM", 0, ["x"], outputs)]).trace.events if isinstance(e, ModelCall)]
+    assert (call.text is None) == (outputs is None)
+
+
+def test_attributes_that_are_no_json_are_themselves_and_a_trace_of_nothing_is_one() -> None:
+    broken = span("TOOL", 0, "x", "y", name="t")
+    broken["attributes"]["mlflow.spanOutputs"] = "{half"
+    (tool,) = [event for event in read([broken]).trace.events if isinstance(event, ToolCall)]
+    assert tool.result == "{half"
+    assert len(read([]).trace.events) == 2
+
+
+def test_a_long_message_list_is_shown_by_what_is_new() -> None:
+    builder = TraceBuilder()
+    messages: list[Any] = [{"role": "user", "content": "x" * LARGEST}]
+    builder.model_call(messages, model="m", step=0)
+    builder.model_call([*messages, {"role": "user", "content": "more"}], model="m", step=1, served_from_cache=True)
+    steps = spans(builder.close("unknown"))
+    second = [each for each in walk(steps) if each.kind == "CHAT_MODEL"][1]
+    assert second.inputs == {"messages": [{"role": "user", "content": "more"}], "unchanged_before": 1, "settings": {}}
+    assert "mlflow.chat.tokenUsage" not in second.attributes

@@ -1,0 +1,42 @@
+"""The job that imports the runs and traces of an MLflow server."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from harnesslab.actions.experiments import store_record
+from harnesslab.actions.imports import import_unit
+from harnesslab.core.canonical import JSON
+from harnesslab.core.errors import NotFound
+from harnesslab.formats.inputs import InputFile, Unit
+from harnesslab.formats.mlflow_run import record_of
+from workers.mirror.server import Server
+from workers.tasks.attempts import Attempt
+
+
+def run_mlflow_import(attempt: Attempt) -> dict[str, Any]:
+    """Import experiment by experiment; what is there already is found to be, so that a killed import goes on."""
+    server = Server(str(attempt.payload["address"]))
+    wanted = str(attempt.payload.get("experiment") or "")
+    found = {key: name for key, name in server.experiments().items() if wanted in ("", name)}
+    if not found:
+        raise NotFound(f"there is no experiment {wanted!r}", where=server.address)
+    counts = {"runs": 0, "traces": 0, "known": 0}
+    refused: list[JSON] = []
+    for key, name in found.items():
+        project = str(attempt.payload.get("project") or "") or name
+        for run in server.runs(key):
+            store_record(record_of(run, project))
+            counts["runs"] += 1
+        for data in server.traces(key):
+            if attempt.stopped():
+                return {"cancelled": True}
+            trace = str(json.loads(data)["info"].get("trace_id"))
+            unit = Unit(f"{trace}.json", {f"{trace}.json": InputFile.of_bytes(f"{trace}.json", data)})
+            result = import_unit(unit, project=project)
+            counts["known" if result.status == "duplicate" else "traces"] += result.status != "refused"
+            if result.status == "refused":
+                refused.append(result.reason)
+            attempt.progress(sum(counts.values()), f"{counts['runs']} runs, {counts['traces']} traces of {name}")
+    return {**counts, "refused": refused[:20]}
