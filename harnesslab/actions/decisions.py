@@ -54,7 +54,9 @@ def decide(experiment: Experiment, criterion_name: str, changed: Collection[str]
     before, after = measured(row.baseline.pk, anatomies=True), measured(row.pk, anatomies=True)
     differences = _identity(before, after)
     if fields := refused(differences):
-        raise Conflict(f"measured under other conditions than its baseline: {', '.join(fields)}", where=row.name)
+        why = f"measured under other conditions than its baseline: {', '.join(fields)}"
+        Experiment.objects.filter(pk=row.pk, verdict="").update(decision=frozen({"refused": why, "fields": fields}))
+        raise Conflict(why, where=row.name)
     decision = _decision(criterion_name, before, after)
     found = attributed(before, after, changed)
     document = {**decision.to_json(), **_beside(row, found, differences)}

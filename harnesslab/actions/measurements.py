@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from django.db import IntegrityError, transaction
-from django.db.models import Q
 from django.utils import timezone
 
 from harnesslab.accounts.models import User
@@ -23,7 +22,7 @@ from harnesslab.queries.engines import engine_named
 from harnesslab.queries.measurements import group_of, measured
 from harnesslab.queries.orders import Belonging
 from harnesslab.queries.panels import definition_of
-from harnesslab.store.models import AuditEntry, Experiment, Job, PanelRevision, Project, Training
+from harnesslab.store.models import AuditEntry, Experiment, Job, JobState, PanelRevision, Project, Training
 from harnesslab.store.models.jobs import ENDED
 from harnesslab.store.text import frozen, storable
 from workers.driver.checkout import resolve
@@ -147,12 +146,13 @@ def _row(
 def conclude(experiment_id: int) -> bool:
     """Close an experiment whose rollouts have all ended; True for the one caller that did.
 
-    While its training is stopped it stays open: its cancelled rollouts are queued again when the training goes on.
+    One whose rollouts were cancelled because its training stopped stays open: they are queued again when it goes on.
     """
-    stopped = Q(training__isnull=False) & ~Q(training__state=TrainingState.RUNNING)
-    if Experiment.objects.filter(stopped, pk=experiment_id).exists():
+    group = group_of(experiment_id)
+    waits = Experiment.objects.filter(pk=experiment_id, training__state=TrainingState.STOPPED)
+    if waits.exists() and Job.objects.filter(group=group, state=JobState.CANCELLED).exists():
         return False
-    if Job.objects.filter(group=group_of(experiment_id)).exclude(state__in=ENDED).exists():
+    if Job.objects.filter(group=group).exclude(state__in=ENDED).exists():
         return False
     found = measured(experiment_id)
     closed = Experiment.objects.filter(pk=experiment_id, state=State.RUNNING).update(

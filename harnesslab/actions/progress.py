@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from django.db.models import Q
+
 from harnesslab.actions.certifications import certify
 from harnesslab.actions.decisions import decide
 from harnesslab.actions.epochs import advance
@@ -39,7 +41,9 @@ def after(group: str) -> None:
 
 def follow_up() -> None:
     """Look after everything that runs: what a killed process left undone is done now."""
-    for experiment in Experiment.objects.filter(state=State.RUNNING, training=None).values_list("pk", flat=True):
+    unjudged = Q(state=State.DONE, kind=Kind.CANDIDATE, training=None, baseline__isnull=False, decision=b"")
+    waiting = Experiment.objects.filter(Q(state=State.RUNNING) | unjudged).exclude(plan=b"")
+    for experiment in waiting.values_list("pk", flat=True):
         after(f"experiment {experiment}")
     for training in running_trainings():
         advance(training)
@@ -47,10 +51,9 @@ def follow_up() -> None:
 
 
 def _after_experiment(experiment_id: int) -> None:
+    conclude(experiment_id)
     row = get_measured(experiment_id)
     if row.training_id is not None:
-        conclude(experiment_id)
         advance(row.training_id)
-        return
-    if conclude(experiment_id) and row.kind == Kind.CANDIDATE and row.baseline is not None:
+    elif row.state == State.DONE and row.kind == Kind.CANDIDATE and row.baseline is not None and not row.decision:
         decide(row, StrictPareto.name)

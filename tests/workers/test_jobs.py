@@ -17,6 +17,7 @@ from harnesslab.core.errors import Conflict, InvalidValue, NotFound
 from harnesslab.store.models import Job, JobState
 from workers import sweeper
 from workers.tasks import jobs as task
+from workers.tasks.jobs import KINDS
 
 pytestmark = pytest.mark.django_db
 
@@ -204,7 +205,7 @@ def test_an_unknown_kind_fails_with_a_sentence() -> None:
     job = Job.objects.create(kind="divination", payload={})
     ended(job)
     assert job.state == JobState.FAILED
-    assert job.message == "this version has no job of kind 'divination'; it knows import, probe, rollout"
+    assert job.message == f"this version has no job of kind 'divination'; it knows {', '.join(sorted(KINDS))}"
 
 
 def test_an_expected_error_fails_with_its_sentence(kind: Kind) -> None:

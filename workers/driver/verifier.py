@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from harnesslab.core.cases import CaseDefinition
+from harnesslab.core.cases import CaseDefinition, content
 from harnesslab.core.events import TestResult, Verification
 from harnesslab.core.ports import Execution, Sandbox
 from harnesslab.core.rollout import Outcome
@@ -43,9 +43,7 @@ def run_tests(sandbox: Sandbox, case: CaseDefinition, stopped: Callable[[], bool
     """Run a case's tests on what lies in a sandbox: (results, whether the time to verify was used up)."""
     verifier, began = case.verifier, time.monotonic()
     if verifier.files:
-        sandbox.write(
-            {f"{FOLDER}/{name}": text.encode("utf-8", "surrogateescape") for name, text in verifier.files.items()}
-        )
+        sandbox.write({f"{FOLDER}/{name}": content(text) for name, text in verifier.files.items()})
     tests: list[TestResult] = []
     timed_out = False
     for name, command in sorted(verifier.tests.items()):  # a stored recipe keeps no other order

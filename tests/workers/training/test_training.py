@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from harnesslab import queue as bell
-from harnesslab.actions import measurements, trainings
+from harnesslab.actions import measurements, progress, trainings
 from harnesslab.core.attribution import Origin
 from harnesslab.core.certification import CertificateVerdict
 from harnesslab.core.errors import Conflict, InvalidValue
@@ -204,6 +204,21 @@ def test_another_engine_setting_between_baseline_and_candidate_is_refused_as_a_c
     ((state, reason),) = states(training)
     assert state == "invalid"
     assert "serving.concurrency" in reason
+    (epoch,) = Epoch.objects.all()
+    assert decision(epoch)["fields"] == ["serving.mode", "serving.concurrency"]
+
+
+def test_a_measurement_that_outlives_its_training_is_concluded(tmp_path: Path) -> None:
+    row, panel = project(tmp_path)
+    with rules.engine():
+        trainings.train(row, panel, plan(queue(tmp_path, {"a": "true"}), 1, unchanged=True))
+        drain(6)
+        again = Experiment.objects.get(baseline__isnull=False, kind=Kind.BASELINE)
+        Training.objects.update(state=TrainingState.DONE)
+        drain()
+        progress.follow_up()
+    again.refresh_from_db()
+    assert (again.state, again.solved) == ("done", 1)
 
 
 def test_a_program_proposes_with_memo_and_evidence(tmp_path: Path) -> None:
