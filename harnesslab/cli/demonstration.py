@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
-import click
+import time
 
-from harnesslab.actions.demonstration import load_demonstration
+import click
+from django.conf import settings
+
+from harnesslab.actions.demonstration import load_demonstration, train_demonstration
 from harnesslab.actions.tables import ready_tables
+from harnesslab.cli.serve import answers
+from harnesslab.cli.trainings import wait_for
+from harnesslab.config import served_at
+from harnesslab.queries.engines import probing
+
+PROBES_S = 120.0
 
 
 @click.command("demo")
-def demo() -> None:
-    """Run the demonstration project and store its rollouts, if the database is empty."""
+@click.option("--no-wait", is_flag=True, help="Begin the training and return.")
+def demo(*, no_wait: bool) -> None:
+    """Store the demonstration's rollouts where there is none, then train a small harness on the embedded model."""
     ready_tables()
     count = load_demonstration()
     if count:
         click.echo(f"{count} demonstration rollouts were run and stored")
     else:
         click.echo("there are rollouts already; no demonstration was run")
+    address = served_at(settings.CONFIG.home)
+    if not address or not answers(f"{address}/"):
+        click.echo("nothing is trained, since no server runs: start script/server, and say this again")
+        return
+    deadline = time.monotonic() + PROBES_S
+    while probing() and time.monotonic() < deadline:
+        time.sleep(0.5)
+    training = train_demonstration()
+    click.echo(f"training {training.pk}: {address}/trainings/{training.pk}/")
+    if not no_wait:
+        wait_for(training.pk)
+        click.echo(f"its story: {address}/projects/{training.project_id}/")

@@ -60,7 +60,7 @@ def train(
     made = ask_training(asked, key=key[:80])
     click.echo(f"training {made.pk} runs" if not wait else f"training {made.pk}")
     if wait:
-        _wait(made.pk)
+        wait_for(made.pk)
 
 
 @click.command("train-stop")
@@ -81,7 +81,7 @@ def train_resume(training: int, *, wait: bool) -> None:
     actions.resume(training)
     click.echo(f"training {training} goes on")
     if wait:
-        _wait(training)
+        wait_for(training)
 
 
 @click.command("trainings")
@@ -100,7 +100,8 @@ def trainings(project: str, *, as_json: bool) -> None:
         click.echo("nothing was trained yet; harnesslab train begins one")
 
 
-def _wait(training_id: int) -> None:
+def wait_for(training_id: int) -> None:
+    """Follow a training to its end; raises `TrainingStopped` where it stops before."""
     follow(lambda: _look(training_id), quiet=False)
     row = training_view(training_id).row
     click.echo(printable(row.sentence))

@@ -7,7 +7,8 @@ from datetime import datetime
 from harnesslab.core.canonical import JSON, canonical_bytes
 from harnesslab.core.errors import NotFound
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.store.models import Engine
+from harnesslab.store.models import Engine, Job
+from harnesslab.store.models.jobs import ENDED
 from harnesslab.store.text import as_object, storable, thawed
 
 
@@ -102,3 +103,8 @@ def _row(engine: Engine) -> EngineRow:
         facts=dict(facts),
         retired=engine.retired,
     )
+
+
+def probing() -> bool:
+    """Say whether an engine is about to be asked what it is: a measurement begun before lacks that condition."""
+    return Job.objects.filter(kind="probe").exclude(state__in=ENDED).exists()
