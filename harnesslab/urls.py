@@ -8,18 +8,22 @@ from harnesslab.pages import (
     accounts,
     bundles,
     compare,
+    contrasts,
     efficiency,
     engines,
     experiments,
+    grids,
     imports,
     jobs,
     login,
     manifests,
+    memos,
     projects,
     regressions,
     requests,
     reruns,
     rollouts,
+    stories,
 )
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -48,6 +52,12 @@ urlpatterns: list[URLPattern | URLResolver] = [
     # /experiments/
     path("experiments/", experiments.experiments, name="experiments"),
     path("experiments/<int:experiment_id>/", experiments.experiment, name="experiment"),
+    path("experiments/compare/", contrasts.contrast, name="experiments-compare"),
+    path("experiments/grid/", grids.grid, name="experiments-grid"),
+    # /projects/
+    path("projects/", projects.named, name="project-named"),
+    path("projects/<int:project_id>/", stories.project, name="project"),
+    path("projects/<int:project_id>/memo/", memos.memo, name="project-memo"),
     # /reruns/
     path("rollouts/<int:rollout_id>/rerun/", reruns.rerun_form, name="rerun-form"),
     path("reruns/", reruns.reruns, name="reruns"),

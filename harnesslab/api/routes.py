@@ -13,7 +13,7 @@ from harnesslab.actions.comparisons import prepare
 from harnesslab.actions.instance_key import instance_signer
 from harnesslab.actions.jobs import cancel
 from harnesslab.actions.uploads import receive
-from harnesslab.api import efficiency, engines, experiments, reruns
+from harnesslab.api import efficiency, engines, experiments, reruns, stories
 from harnesslab.api.permissions import require
 from harnesslab.core.contract import Contract
 from harnesslab.core.errors import HarnessLabError
@@ -44,6 +44,7 @@ api.add_router("", reruns.router)
 api.add_router("", engines.router)
 api.add_router("", efficiency.router)
 api.add_router("", experiments.router)
+api.add_router("", stories.router)
 
 
 @api.exception_handler(HarnessLabError)

@@ -71,6 +71,7 @@ def navigation(request: HttpRequest) -> dict[str, Any]:
     name = request.resolver_match.url_name if request.resolver_match else ""
     section = (name or "").split("-")[0]
     owner = {
+        "project": "projects",
         "experiment": "experiments",
         "rollout": "rollouts",
         "compare": "rollouts",

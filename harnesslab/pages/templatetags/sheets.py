@@ -34,7 +34,9 @@ def cell(entry: Entry, column: Column) -> SafeString:
 
 
 def address(query: str) -> str:
-    """Return the page of the rollouts that a query names."""
+    """Return the page of the rollouts that a query names, or of the experiment."""
+    if query.startswith("@"):
+        return reverse("experiment", args=[int(query[1:])])
     if query.startswith("#"):
         return reverse("rollout", args=[int(query[1:])])
     return f"{reverse('rollouts')}?{query}"
