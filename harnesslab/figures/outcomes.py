@@ -37,7 +37,7 @@ def transitions_figure(found: Sequence[Transition]) -> dict[str, Any]:
         "node": {
             "label": names,
             "color": [_KINDS[_kind(name)][1] for name in (*left, *right)],
-            "pad": 14,
+            "pad": 22,
             "thickness": 14,
             "line": {"width": 0},
             "hovertemplate": "%{label} of " + str(sum(totals) // 2) + "<extra></extra>",
@@ -51,7 +51,7 @@ def transitions_figure(found: Sequence[Transition]) -> dict[str, Any]:
             "hovertemplate": "%{customdata}<extra></extra>",
         },
     }
-    height = 90 + 36 * max(len(left), len(right))
+    height = 120 + 44 * max(len(left), len(right))
     return figure([flow], height=height, x={}, y={}, margin={"l": 8, "r": 8, "t": 16, "b": 16})
 
 

@@ -12,8 +12,10 @@ from harnesslab.figures.template import figure, plain
 LABELLED = 30
 """Up to so many experiments, promotions say beside their mark what they gained."""
 TICKS = 24
+GAP = 0.4
+"""How much of the line a break leaves out."""
 _MARKS: dict[Mark, tuple[str, str, str, int]] = {
-    Mark.BASELINE: ("baseline", "line-ew-open", "var:accent", 11),
+    Mark.BASELINE: ("baseline", "circle", "var:accent", 5),
     Mark.UNCHANGED: ("measured again unchanged", "square-open", "var:accent", 9),
     Mark.PROMOTED: ("promoted", "triangle-up", "var:good", 12),
     Mark.REJECTED: ("rejected", "triangle-down-open", "var:bad", 10),
@@ -49,7 +51,13 @@ def story_figure(spots: Sequence[Spot], steps: Sequence[Step], unit: str) -> dic
         "range": [-0.6, len(spots) - 0.1],
     }
     ticks = list(range(0, len(spots), max(1, -(-len(spots) // TICKS))))
-    x |= {"tickmode": "array", "tickvals": ticks, "ticktext": [str(place + 1) for place in ticks], "showgrid": False}
+    x |= {
+        "tickmode": "array",
+        "tickvals": ticks,
+        "ticktext": [str(place + 1) for place in ticks],
+        "showgrid": False,
+        "zeroline": False,
+    }
     y: dict[str, Any] = {"title": plain(unit, 60), "zeroline": False}
     whole = all(float(spot.value or 0).is_integer() for _, spot in shown)
     top = max(spot.value or 0 for _, spot in shown)
@@ -65,7 +73,7 @@ def _baseline(steps: Sequence[Step], count: int) -> list[dict[str, Any]]:
     y: list[float | None] = []
     for place, step in enumerate(steps):
         if step.breaks:
-            x, y = [*x, step.place, None], [*y, steps[place - 1].value if place else None, None]
+            x, y = [*x, step.place - GAP, None], [*y, steps[place - 1].value if place else None, None]
         x, y = [*x, step.place], [*y, step.value]
     if steps:
         x, y = [*x, count - 0.4], [*y, steps[-1].value]
@@ -87,7 +95,7 @@ def _breaks(steps: Sequence[Step]) -> list[dict[str, Any]]:
                 "y": [step.value for step in found],
                 "marker": {
                     "symbol": symbol,
-                    "size": 16,
+                    "size": 12,
                     "color": "var:accent",
                     "line": {"width": 2, "color": "var:accent"},
                 },

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from harnesslab.core.decision_words import decision_sentence
+from harnesslab.core.decision_words import decision_sentence, reason_words
 from harnesslab.core.natural import natural
 from harnesslab.figures.outcomes import matrix_figure, transitions_figure
 from harnesslab.pages.access import asks_for_part
@@ -82,7 +82,8 @@ def experiment(request: HttpRequest, experiment_id: int) -> HttpResponse:
 
 def _figures(card: Card, matrix: OutcomeMatrix) -> dict[str, dict[str, Any]]:
     columns = [
-        f"{column.role or column.verdict or 'baseline'} {column.commit[:8] or column.name}" for column in matrix.columns
+        f"{column.role or reason_words(column.verdict)} {column.commit[:8] or column.name}".strip()
+        for column in matrix.columns
     ]
     cells = [[None if cell is None else (cell.outcome, cell.rollout) for cell in row.cells] for row in matrix.rows]
     drawn = {

@@ -45,6 +45,7 @@ def project(request: HttpRequest, project_id: int) -> HttpResponse:
         "sheet": sheet_of(sheets, "story"),
         "cases": sheet_of(sheets, "cases"),
         "choices": _choices(found, looked.row.id if looked is not None else None),
+        "metric": found.by.removeprefix(METRIC) if found.by.startswith(METRIC) else "",
         "rows": [(row, words.MARKS[row.mark]) for row in reversed(found.candidates)],
         "selected": looked.row.id if looked is not None else None,
     }
@@ -65,7 +66,7 @@ def _figure(found: Story) -> dict[str, Any] | None:
 
 
 def _lines(found: Story, row: StoryRow) -> list[str]:
-    epoch = f", epoch {row.epoch + 1}" if row.epoch is not None else ""
+    epoch = f", epoch {row.epoch + 1}" if row.epoch is not None and row.training else ""
     lines = [f"{words.MARKS[row.mark]}{epoch}: {row.commit[:8] or row.name}", row.mechanism]
     if row.solved is not None:
         lines.append(f"{row.solved}/{row.total} solved")

@@ -64,6 +64,11 @@ class Against(ReadModel):
     differences: list[ConditionDifference]
     """Different ones first."""
 
+    @property
+    def unknown(self) -> list[str]:
+        """Conditions that are only not shown equal, each once."""
+        return list(dict.fromkeys(each.field for each in self.differences if not each.different))
+
 
 class ContrastCell(ReadModel):
     """One trial."""

@@ -49,7 +49,9 @@ class Card:
 def experiment_card(experiment_id: int) -> Card:
     """Return the card of an experiment that is there."""
     row = Experiment.objects.select_related("project", "baseline", "panel__panel").get(pk=experiment_id)
-    certified = next((each for each in (row, row.baseline) if each is not None and each.certification), None)
+    certified = next(
+        (each for each in (row, row.baseline) if each is not None and as_object(thawed(each.certification))), None
+    )
     again = _unchanged(row)
     wanted = {pk for pk in (row.pk, row.baseline_id, *(each.pk for each in again)) if pk is not None}
     cells = {pk: by_case(found) for pk, found in cells_of(sorted(wanted)).items()}

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from harnesslab.core.cells import Cell, by_case
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.experiments import State, Verdict
+from harnesslab.core.experiments import Kind, State, Verdict
+from harnesslab.core.rollout import UNCOUNTED
 from harnesslab.core.solve_rates import SolveRate, solve_rate
 from harnesslab.core.story import CANDIDATES, Mark, mark_of
 from harnesslab.queries.bindings import get_project
@@ -82,7 +83,7 @@ def grid(project_id: int, revisions: Sequence[str] = (), *, subtract: bool = Fal
     for row in there:
         named.setdefault(row.revision, row)
     chosen = [each for each in named if each in revisions] or list(roles) or list(named)[-MOST:]
-    judged = [row.pk for row in there if marks[row.pk] in CANDIDATES]
+    judged = [row.pk for row in there if marks[row.pk] in CANDIDATES and row.kind != Kind.EVAL]
     training = set(
         Rollout.objects.filter(experiment__in=judged, mode="").values_list("case__name", flat=True).distinct()
     )
@@ -96,7 +97,7 @@ def grid(project_id: int, revisions: Sequence[str] = (), *, subtract: bool = Fal
         rows=_rows([row for row in there if row.revision in chosen], chosen, training, subtract=subtract),
         training=sorted(training),
         subtracted=subtract,
-        candidates=len(judged),
+        candidates=sum(bool(row.verdict) and row.pk in judged for row in there),
     )
 
 
@@ -134,6 +135,10 @@ def _rows(rows: Sequence[Experiment], chosen: Sequence[str], training: set[str],
     ]
 
 
+def _counted(cells: Sequence[Cell]) -> bool:
+    return any(cell.outcome not in UNCOUNTED for cell in cells)
+
+
 def _cell(
     experiments: Sequence[tuple[Experiment, list[Cell]]] | None, training: set[str], *, subtract: bool
 ) -> GridCell | None:
@@ -146,6 +151,6 @@ def _cell(
         experiment=row.pk,
         name=row.name,
         rate=solve_rate(cases, training if subtract else ()),
-        training_cases=len(training & cases.keys()),
+        training_cases=sum(case in training and _counted(cells) for case, cells in cases.items()),
         others=len(experiments) - 1,
     )

@@ -21,6 +21,8 @@ from harnesslab.store.models.experiments import ExperimentQuerySet
 from harnesslab.store.text import as_object, thawed
 
 _JUDGED = frozenset(Mark) - {Mark.RUNNING, Mark.UNDECIDED}
+CRASH = "crash"
+"""A ledger's reason: what such a row states as its metrics is no measurement."""
 SOLVED, COMMON, METRIC = "solved", "common", "metric:"
 
 
@@ -172,7 +174,7 @@ def _told(row: Experiment, cases: Mapping[str, list[Cell]], facts: Mapping[str, 
 
 def _series(told: Sequence[_Told]) -> dict[str, list[float | None]]:
     names = {name for each in told for name in each.metrics}
-    return {name: [each.metrics.get(name) for each in told] for name in names}
+    return {name: [None if each.row.reason == CRASH else each.metrics.get(name) for each in told] for name in names}
 
 
 def _choices(told: Sequence[_Told], common: frozenset[str]) -> list[str]:
@@ -230,7 +232,7 @@ def _story_rows(
                 explained=count[0] if count else None,
                 flips=count[1] if count else None,
                 metrics=dict(each.metrics),
-                value=_value(by, row.solved, of_common, each.metrics),
+                value=_value(by, row.solved, of_common, {} if row.reason == CRASH else each.metrics),
                 started_at=row.started_at,
             )
         )

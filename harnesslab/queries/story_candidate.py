@@ -65,7 +65,8 @@ def look(found: Story, chosen: int | None) -> Looked | None:
 
 def _default(found: Story) -> StoryRow | None:
     promoted = [row for row in found.rows if row.mark == "promoted"]
-    rows = promoted or found.candidates or found.rows
+    ended = [row for row in found.candidates if row.mark != "running"]
+    rows = promoted or ended or found.rows
     return rows[-1] if rows else None
 
 

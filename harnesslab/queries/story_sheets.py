@@ -54,7 +54,8 @@ def _title(found: Story) -> str:
 def _note(found: Story) -> str:
     if found.by == "solved" and len({row.total for row in found.rows}) > 1:
         return "Not all were measured over the same cases: a break in the line is a baseline measured again or reset."
-    return ""
+    gone = sum(row.value is None for row in found.rows) if found.by.startswith(METRIC) else 0
+    return f"{gone} of {len(found.rows)} have no value and are not drawn." if gone else ""
 
 
 def _lineage(found: Story) -> Sheet:
