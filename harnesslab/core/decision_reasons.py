@@ -119,8 +119,8 @@ def sentences(found: Reasons) -> list[str]:
     if found.provisional:
         said.append("Provisional: one trial a case, on an engine that is not certified to repeat its answers.")
     if found.not_shown:
-        count = f"{len(found.not_shown)} condition{'s are' if len(found.not_shown) != 1 else ' is'} not shown equal"
-        said.append(f"{count} on both sides, since unknown somewhere: {listed(found.not_shown)}.")
+        unknown = f"{len(found.not_shown)} condition{'s are' if len(found.not_shown) != 1 else ' is'} not shown equal"
+        said.append(f"{unknown} on both sides, since unknown somewhere: {listed(found.not_shown)}.")
     return said
 
 

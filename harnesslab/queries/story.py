@@ -18,7 +18,7 @@ from harnesslab.queries.cells import cells_of
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.store.models import Epoch, Experiment, Project
 from harnesslab.store.models.experiments import ExperimentQuerySet
-from harnesslab.store.text import as_object, thawed
+from harnesslab.store.text import as_object, storable, thawed
 
 _JUDGED = frozenset(Mark) - {Mark.RUNNING, Mark.UNDECIDED}
 CRASH = "crash"
@@ -169,7 +169,14 @@ def _told(row: Experiment, cases: Mapping[str, list[Cell]], facts: Mapping[str, 
     crash = facts.get("crash_reason")
     line = crash.partition("\n")[0].rstrip(":") if isinstance(crash, str) else ""
     reasons = reasons_of(as_object(thawed(row.decision)))
-    return _Told(row, mark, cases, reasons, numbers(as_object(facts.get("metrics"))), line)
+    return _Told(
+        row,
+        mark,
+        cases,
+        reasons,
+        {storable(name): value for name, value in numbers(as_object(facts.get("metrics"))).items()},
+        line,
+    )
 
 
 def _series(told: Sequence[_Told]) -> dict[str, list[float | None]]:

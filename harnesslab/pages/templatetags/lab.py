@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from datetime import datetime
 
 from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from harnesslab.core.canonical import JSON, canonical_bytes
+from harnesslab.core.canonical import canonical_bytes
 from harnesslab.core.decision_words import reason_words
 from harnesslab.core.manifest import Condition, Unknown
 from harnesslab.core.statistics import Rate
@@ -52,15 +51,6 @@ def outcome(value: str) -> SafeString:
     return format_html('<span class="outcome {}"><i aria-hidden="true">{}</i> {}</span>', tone, glyph, word)
 
 
-@register.filter
-def glyph(value: str) -> SafeString:
-    """Write an outcome as its glyph, the word for screen readers and on hover."""
-    sign, tone = GLYPHS.get(value, ("–", "none"))
-    word = "no verdict" if value == "unknown" else value.replace("_", " ")
-    shown = '<span class="outcome {}" title="{}"><i aria-hidden="true">{}</i><span class="sr">{}</span></span>'
-    return format_html(shown, tone, word, sign, word)
-
-
 DECISIONS: dict[str, tuple[str, str, str]] = {
     "promoted": ("▲", "good", "promoted"),
     "rejected": ("▽", "bad", "rejected"),
@@ -80,21 +70,6 @@ def decision_mark(value: str) -> SafeString:
     """Write a decision's glyph alone, beside a sentence that says it."""
     glyph, tone, _ = DECISIONS.get(value, ("–", "none", ""))
     return format_html('<span class="outcome {}" aria-hidden="true">{}</span>', tone, glyph)
-
-
-MARKS: dict[str, tuple[str, str]] = {
-    "promoted": ("▲", "good"),
-    "rejected": ("▽", "bad"),
-    "invalid": ("◈", "doubt"),
-    "running": ("…", "doubt"),
-}
-
-
-@register.filter
-def mark(value: str, word: str) -> SafeString:
-    """Write what an experiment is in its project's story as glyph, word and colour."""
-    glyph, tone = MARKS.get(value, ("–", "none"))
-    return format_html('<span class="outcome {}"><i aria-hidden="true">{}</i> {}</span>', tone, glyph, word)
 
 
 @register.filter
@@ -254,27 +229,6 @@ def _excluded(value: Rate) -> str:
         return ""
     parts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(value.excluded.items()))
     return f" · not counted: {parts}".replace("unknown", "without verdict")
-
-
-@register.filter
-def percent(value: float | None) -> str:
-    """Write a share; an undefined one is no number."""
-    return "–" if value is None else f"{100 * value:.1f} %"
-
-
-@register.filter
-def letter(place: int) -> str:
-    """Name the side at a zero-based place."""
-    return "ABCDEFGH"[place]
-
-
-@register.filter
-def stated(value: JSON) -> SafeString:
-    """Write a condition's value as it is compared; an unknown one looks like a gap."""
-    if isinstance(value, Mapping) and set(value) == {"unknown"}:
-        return format_html('<span class="gap" title="{}">unknown</span>', str(value["unknown"]))
-    text = value if isinstance(value, str) else canonical_bytes(value).decode()
-    return format_html("{}", text if len(text) <= 200 else text[:200] + "…")
 
 
 @register.filter
