@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from harnesslab.core.transitions import ABSENT, Transition
-from harnesslab.figures.template import figure, plain
+from harnesslab.figures.template import distinct, figure, plain
 
 _LABELLED = 60
 """Up to so many rows have their names beside them."""
@@ -68,45 +68,38 @@ def matrix_figure(
     if not rows or not columns:
         return figure([], height=0, x={}, y={})
     codes = [[None if cell is None else _kind(cell[0]) for cell in row] for row in outcomes]
-    few = len(rows) * len(columns) <= _WRITTEN
-    said = [
-        [
-            "" if cell is None else f"{plain(case, 60)}<br>{plain(name, 60)}<br>{_word(cell[0])}"
-            for cell, name in zip(row, columns, strict=True)
-        ]
-        for row, case in zip(outcomes, rows, strict=True)
-    ]
-    top = len(_KINDS)
-    scale = [[edge, colour] for place, (_, colour, _) in enumerate(_KINDS) for edge in (place / top, (place + 1) / top)]
+    words = [["" if cell is None else _word(cell[0]) for cell in row] for row in outcomes]
     heat: dict[str, Any] = {
         "type": "heatmap",
+        "x": distinct([plain(name) for name in columns]),
+        "y": distinct([plain(case, 40) for case in rows]),
         "z": codes,
-        "zmin": -0.5,
-        "zmax": top - 0.5,
-        "colorscale": scale,
-        "showscale": False,
+        **_colours(),
         "xgap": 1 if len(columns) <= 100 else 0,
         "ygap": 1 if len(rows) <= 100 else 0,
-        "hovertext": said,
-        "hoverinfo": "text",
+        "text": words,
+        "hovertemplate": "%{y}<br>%{x}<br>%{text}<extra></extra>",
         "hoverongaps": False,
         "customdata": [[None if cell is None else f"#{cell[1]}" for cell in row] for row in outcomes],
     }
-    if few:
-        heat |= {
-            "text": [["" if code is None else _KINDS[code][0] for code in row] for row in codes],
-            "texttemplate": "%{text}",
-        }
-    x = {"side": "top", "tickmode": "array", "showgrid": False, "tickangle": -60 if len(columns) > 6 else 0}
-    x |= _ticks(columns, 60)
-    y = {"autorange": "reversed", "tickmode": "array", "showgrid": False, **_ticks(rows, _LABELLED)}
+    if len(rows) * len(columns) <= _WRITTEN:
+        signs = [["" if code is None else _KINDS[code][0] for code in row] for row in codes]
+        heat |= {"text": signs, "hovertext": words, "texttemplate": "%{text}"}
+        heat["hovertemplate"] = "%{y}<br>%{x}<br>%{hovertext}<extra></extra>"
+    x = {"side": "top", "type": "category", "showgrid": False, "tickangle": -60 if len(columns) > 6 else 0}
+    y: dict[str, Any] = {"autorange": "reversed", "type": "category", "showgrid": False}
+    y["showticklabels"] = len(rows) <= _LABELLED
     height = 120 + len(rows) * (20 if len(rows) <= _LABELLED else 6)
     return figure([heat], height=height, x=x, y=y)
 
 
-def _ticks(names: Sequence[str], most: int) -> dict[str, Any]:
-    shown = names if len(names) <= most else ()
-    return {"tickvals": list(range(len(shown))), "ticktext": [plain(name) for name in shown]}
+def _colours() -> dict[str, Any]:
+    """Give each kind of outcome a colour of its own, without steps between."""
+    top = len(_KINDS)
+    edges = [(place + end) / top for place in range(top) for end in (0, 1)]
+    colours = [colour for _, colour, _ in _KINDS for _ in (0, 1)]
+    scale = [[edge, colour] for edge, colour in zip(edges, colours, strict=True)]
+    return {"zmin": -0.5, "zmax": top - 0.5, "colorscale": scale, "showscale": False}
 
 
 def _kind(outcome: str) -> int:

@@ -136,7 +136,11 @@ def story(project_id: int, by: str = "") -> Story:
     choices = [*_choices(told, common), *(f"{METRIC}{name}" for name in sorted(series))]
     chosen = by if by in choices else _default(told, choices, series)
     epochs = list(Epoch.objects.filter(training__project=project).order_by("training_id", "number"))
-    shown = _story_rows(told, cells, common, chosen, {each.candidate_id: each for each in epochs})
+    places = _numbers(told, {each.candidate_id: each for each in epochs})
+    shown = [
+        _story_row(each, number, cells.get(each.row.baseline_id or 0, {}), common, chosen)
+        for each, number in zip(told, places, strict=True)
+    ]
     points = [Point(row.mark, row.commit, row.parent, row.value, row.total) for row in shown]
     return Story(
         id=project.pk,
@@ -195,55 +199,51 @@ def _default(told: Sequence[_Told], choices: Sequence[str], series: Mapping[str,
     return METRIC + leading(series, [each.mark for each in told])
 
 
-def _story_rows(
-    told: Sequence[_Told],
-    cells: Mapping[int, Mapping[str, list[Cell]]],
-    common: frozenset[str],
-    by: str,
-    epochs: Mapping[int | None, Epoch],
-) -> list[StoryRow]:
-    found = []
+def _numbers(told: Sequence[_Told], epochs: Mapping[int | None, Epoch]) -> list[int | None]:
+    """Number candidates by their epochs, or else in their order."""
+    found: list[int | None] = []
     candidates = 0
     for each in told:
-        row, epoch = each.row, epochs.get(each.row.pk)
-        number = epoch.number if epoch is not None else None
-        if each.mark in CANDIDATES:
-            number = candidates if number is None else number
-            candidates += 1
-        before = cells.get(row.baseline_id or 0, {})
-        shared = each.cases.keys() & before.keys()
-        own, theirs = solved_cases(each.cases) & shared, solved_cases(before) & shared
-        whole = common <= each.cases.keys() and bool(common)
-        of_common = len(solved_cases(each.cases) & common) if whole else None
-        count = each.reasons.attributable
-        found.append(
-            StoryRow(
-                id=row.pk,
-                name=row.name,
-                mark=each.mark,
-                epoch=number,
-                training=row.training_id,
-                commit=row.revision,
-                parent=row.parent_revision,
-                baseline=row.baseline_id,
-                mechanism=row.mechanism,
-                solved=row.solved,
-                total=row.total,
-                common=of_common,
-                gained=sorted(own - theirs),
-                lost=sorted(theirs - own),
-                delta=len(own) - len(theirs) if shared and each.mark in _JUDGED else None,
-                shared=len(shared) or None,
-                reason=row.reason,
-                why=brief(row.reason, each.reasons) or each.crash,
-                explained=count[0] if count else None,
-                flips=count[1] if count else None,
-                metrics=dict(each.metrics),
-                value=_value(by, row.solved, of_common, {} if row.reason == CRASH else each.metrics),
-                started_at=row.started_at,
-            )
-        )
+        epoch = epochs.get(each.row.pk)
+        candidate = each.mark in CANDIDATES
+        found.append(epoch.number if epoch is not None else candidates if candidate else None)
+        candidates += candidate
     return found
+
+
+def _story_row(
+    each: _Told, number: int | None, before: Mapping[str, list[Cell]], common: frozenset[str], by: str
+) -> StoryRow:
+    row, count = each.row, each.reasons.attributable
+    shared = each.cases.keys() & before.keys()
+    solved = solved_cases(each.cases)
+    own, theirs = solved & shared, solved_cases(before) & shared
+    of_common = len(solved & common) if common and common <= each.cases.keys() else None
+    return StoryRow(
+        id=row.pk,
+        name=row.name,
+        mark=each.mark,
+        epoch=number,
+        training=row.training_id,
+        commit=row.revision,
+        parent=row.parent_revision,
+        baseline=row.baseline_id,
+        mechanism=row.mechanism,
+        solved=row.solved,
+        total=row.total,
+        common=of_common,
+        gained=sorted(own - theirs),
+        lost=sorted(theirs - own),
+        delta=len(own) - len(theirs) if shared and each.mark in _JUDGED else None,
+        shared=len(shared) or None,
+        reason=row.reason,
+        why=brief(row.reason, each.reasons) or each.crash,
+        explained=count[0] if count else None,
+        flips=count[1] if count else None,
+        metrics=dict(each.metrics),
+        value=_value(by, row.solved, of_common, {} if row.reason == CRASH else each.metrics),
+        started_at=row.started_at,
+    )
 
 
 def _value(by: str, solved: int | None, common: int | None, metrics: Mapping[str, float]) -> float | None:

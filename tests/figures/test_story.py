@@ -56,4 +56,5 @@ def test_cells_of_the_matrix_open_their_rollouts_and_large_ones_bear_no_text() -
     assert heat.customdata[0][0] == "#7"
     assert (heat.z[0][0], heat.text[0][0], heat.text[0][1]) == (4, "●", "")
     many = drawn(matrix_figure(["A"] * 100, ["c"] * 100, [[("crash", 1)] * 100] * 100)).data[0]
-    assert many.text is None
+    assert (many.texttemplate, many.text[0][0]) == (None, "crash")
+    assert len(set(many.x)) == len(set(many.y)) == 100
