@@ -10,6 +10,8 @@ from harnesslab.figures.template import distinct, figure, plain
 
 _LABELLED = 60
 """Up to so many rows have their names beside them."""
+THIN = 0.2
+"""A gap that is hardly seen; without any, Plotly sets an inline style, which the pages' policy forbids."""
 _WRITTEN = 1200
 """Up to so many cells bear a glyph."""
 _KINDS: tuple[tuple[str, str, frozenset[str]], ...] = (
@@ -75,8 +77,8 @@ def matrix_figure(
         "y": distinct([plain(case, 40) for case in rows]),
         "z": codes,
         **_colours(),
-        "xgap": 1 if len(columns) <= 100 else 0,
-        "ygap": 1 if len(rows) <= 100 else 0,
+        "xgap": 1 if len(columns) <= 100 else THIN,
+        "ygap": 1 if len(rows) <= 100 else THIN,
         "text": words,
         "hovertemplate": "%{y}<br>%{x}<br>%{text}<extra></extra>",
         "hoverongaps": False,
@@ -86,8 +88,14 @@ def matrix_figure(
         signs = [["" if code is None else _KINDS[code][0] for code in row] for row in codes]
         heat |= {"text": signs, "hovertext": words, "texttemplate": "%{text}"}
         heat["hovertemplate"] = "%{y}<br>%{x}<br>%{hovertext}<extra></extra>"
-    x = {"side": "top", "type": "category", "showgrid": False, "tickangle": -60 if len(columns) > 6 else 0}
+    x: dict[str, Any] = {
+        "side": "top",
+        "type": "category",
+        "showgrid": False,
+        "tickangle": -60 if len(columns) > 6 else 0,
+    }
     y: dict[str, Any] = {"autorange": "reversed", "type": "category", "showgrid": False}
+    x["showticklabels"] = len(columns) <= _LABELLED
     y["showticklabels"] = len(rows) <= _LABELLED
     height = 120 + len(rows) * (20 if len(rows) <= _LABELLED else 6)
     return figure([heat], height=height, x=x, y=y)

@@ -61,6 +61,11 @@ class OutcomeMatrix(ReadModel):
     """That the project has; more than `columns` where only neighbours are shown."""
 
     @property
+    def widest(self) -> int:
+        """How many experiments the whole matrix shows."""
+        return min(self.experiments, WIDEST)
+
+    @property
     def end(self) -> int:
         """Where the window ends."""
         return self.start + len(self.rows)
@@ -72,7 +77,7 @@ def outcome_matrix(experiment: Experiment, *, whole: bool = False, start: int = 
     order = list(told.in_order().values_list("pk", flat=True))
     if experiment.pk not in order:  # an evaluation has no neighbours
         order = [experiment.pk]
-    chosen = _nearest(order, experiment, WIDEST // 2 if whole else NEAR)
+    chosen = _nearest(order, experiment, WIDEST if whole else 2 * NEAR + 1)
     cells = {pk: by_case(found) for pk, found in cells_of(chosen).items()}
     named = Experiment.objects.light().in_bulk(chosen)
     kept = [pk for pk in chosen if cells[pk] or pk == experiment.pk]
@@ -90,9 +95,9 @@ def outcome_matrix(experiment: Experiment, *, whole: bool = False, start: int = 
     )
 
 
-def _nearest(order: Sequence[int], experiment: Experiment, near: int) -> list[int]:
-    at = order.index(experiment.pk)
-    around = set(order[max(0, at - near) : at + near + 1]) | {experiment.baseline_id}
+def _nearest(order: Sequence[int], experiment: Experiment, most: int) -> list[int]:
+    begin = max(0, min(order.index(experiment.pk) - most // 2, len(order) - most))
+    around = set(order[begin : begin + most]) | {experiment.baseline_id}
     return [pk for pk in order if pk in around]
 
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from harnesslab.core.canonical import JSON
 from harnesslab.core.cells import Cell, by_case, solved_cases
 from harnesslab.core.decision_reasons import Reasons, brief, reasons_of
+from harnesslab.core.errors import InvalidValue
 from harnesslab.core.experiments import Kind, State
 from harnesslab.core.recurrence import Recurrence, recurrence
 from harnesslab.core.story import CANDIDATES, Mark, Point, Step, common_panel, leading, mark_of, numbers, steps
@@ -123,7 +124,7 @@ class _Told:
 
 
 def story(project_id: int, by: str = "") -> Story:
-    """Return a project's story in a fixed number of queries; raises `NotFound`."""
+    """Return a project's story in a fixed number of queries; raises `NotFound` and `InvalidValue`."""
     project = get_project(project_id)
     rows = list(_rows(project))
     cells = {pk: by_case(found) for pk, found in cells_of([row.pk for row in rows]).items()}
@@ -134,7 +135,9 @@ def story(project_id: int, by: str = "") -> Story:
     common = common_panel(each.cases for each in decided)
     series = _series(told)
     choices = [*_choices(told, common), *(f"{METRIC}{name}" for name in sorted(series))]
-    chosen = by if by in choices else _default(told, choices, series)
+    if by and by not in (SOLVED, *choices):
+        raise InvalidValue(f"{by[:60]!r} is nothing to tell", where="by", hint=f"one of {', '.join(choices) or SOLVED}")
+    chosen = by or _default(told, choices, series)
     epochs = list(Epoch.objects.filter(training__project=project).order_by("training_id", "number"))
     places = _numbers(told, {each.candidate_id: each for each in epochs})
     shown = [

@@ -112,6 +112,7 @@ def test_a_project_is_found_by_its_name_and_an_empty_one_says_what_to_do(as_view
     assert answer.status_code == 302
     assert "harnesslab train" in page(as_viewer, answer["Location"])
     assert as_viewer.get("/projects/?name=none").status_code == 404
+    assert as_viewer.get(answer["Location"] + "?by=metric:none").status_code == 400
     assert as_viewer.get("/projects/999/").status_code == as_viewer.get("/api/v1/projects/999/story").status_code == 404
 
 
