@@ -144,7 +144,7 @@ def story(project_id: int, by: str = "") -> Story:
         _story_row(each, number, cells.get(each.row.baseline_id or 0, {}), common, chosen)
         for each, number in zip(told, places, strict=True)
     ]
-    points = [Point(row.mark, row.commit, row.parent, row.value, row.total) for row in shown]
+    points = [Point(row.mark, row.commit, row.parent, row.value, _of(chosen, row, common)) for row in shown]
     return Story(
         id=project.pk,
         project=project.name,
@@ -247,6 +247,11 @@ def _story_row(
         value=_value(by, row.solved, of_common, {} if row.reason == CRASH else each.metrics),
         started_at=row.started_at,
     )
+
+
+def _of(by: str, row: StoryRow, common: frozenset[str]) -> int | None:
+    """Return how many cases a value is of; a metric is of none."""
+    return {SOLVED: row.total, COMMON: len(common)}.get(by)
 
 
 def _value(by: str, solved: int | None, common: int | None, metrics: Mapping[str, float]) -> float | None:

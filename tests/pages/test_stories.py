@@ -55,6 +55,7 @@ def test_the_line_is_told_step_by_step_in_json(as_viewer: Client) -> None:
     assert (found["rows"][2]["delta"], found["rows"][2]["gained"]) == (1, ["two"])
     common = as_viewer.get(f"/api/v1{address('story')}?by=common").json()
     assert [row["value"] for row in common["rows"]] == [1.0, 0.0, 2.0, 2.0, 1.0]
+    assert {step["of"] for step in common["steps"]} == {2}
     assert common["rows"][0]["id"] == rows[0].pk
 
 
