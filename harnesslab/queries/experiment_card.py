@@ -32,6 +32,8 @@ class Card:
     """Cases that certification kept out, with the verdict."""
     attributions: Mapping[str, Sequence[Attribution]]
     """By case."""
+    attributed: bool
+    """Whether every case was compared with the baseline's, so that those without an attribution went the same way."""
     transitions: Sequence[Transition]
     certificates: Sequence[CertificateRow]
     certified: Experiment | None
@@ -66,6 +68,7 @@ def experiment_card(experiment_id: int) -> Card:
         again=[_flips(each, cells[each.pk], before) for each in again],
         excluded=reasons.excluded,
         attributions=by_name,
+        attributed=reasons.attributions is not None,
         transitions=transitions(before, cells[row.pk]) if before else (),
         certificates=certificates(certified) if certified is not None else (),
         certified=certified,

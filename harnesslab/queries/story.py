@@ -91,7 +91,7 @@ class Story(ReadModel):
     skipped: int
     """Epochs without a measured candidate."""
     excluded: dict[str, str]
-    """Cases that the newest certified baseline excludes, with its verdict."""
+    """Cases that certification keeps out, with the verdict of the newest audit that looked at each."""
     trials: list[int]
     gate: bool | None
     superseded: int
@@ -261,18 +261,13 @@ def _value(by: str, solved: int | None, common: int | None, metrics: Mapping[str
 
 
 def _excluded(told: Sequence[_Told]) -> dict[str, str]:
-    """Return what the newest certified baseline excludes."""
-    for each in reversed(told):
-        found = {
-            case: as_object(said).get("verdict") for case, said in as_object(thawed(each.row.certification)).items()
-        }
-        if found:
-            return {
-                case: verdict
-                for case, verdict in found.items()
-                if isinstance(verdict, str) and verdict != "deterministic"
-            }
-    return {}
+    """Return what certification keeps out: each case by the newest audit that looked at it."""
+    found: dict[str, str] = {}
+    for each in told:
+        for case, said in as_object(thawed(each.row.certification)).items():
+            verdict = as_object(said).get("verdict")
+            found[case] = verdict if isinstance(verdict, str) else ""
+    return {case: verdict for case, verdict in found.items() if verdict not in ("", "deterministic")}
 
 
 def _eval(row: Experiment) -> EvalRow:

@@ -53,7 +53,9 @@ def _title(found: Story) -> str:
 
 def _note(found: Story) -> str:
     if found.by == "solved" and len({row.total for row in found.rows}) > 1:
-        return "Not all were measured over the same cases: a break in the line is a baseline measured again or reset."
+        breaks = any(step.breaks for step in found.steps)
+        more = " A break in the line is a baseline measured again or reset." if breaks else ""
+        return f"Not all were measured over the same cases.{more}"
     gone = sum(row.value is None for row in found.rows) if found.by.startswith(METRIC) else 0
     return f"{gone} of {len(found.rows)} have no value and are not drawn." if gone else ""
 

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from harnesslab.actions.memos import keep_memo
 from harnesslab.store.models import Project
-from harnesslab.store.text import storable
+from harnesslab.store.text import frozen, storable
 from tests.pages.experiments import FAILED, HOSTILE, SOLVED, lineage, measured
 
 pytestmark = pytest.mark.django_db
@@ -37,6 +37,11 @@ def test_the_sentence_says_what_the_candidates_made_of_the_baseline(as_viewer: C
     assert "Measured again unchanged: 1 of 2 cases (two) flipped by nothing." in text
     assert "1 never, 2 sometimes, 0 always solved" in text
     assert "lost one" in text
+    last = measured("fewer", {"one": SOLVED}, kind="baseline", revision="c" * 40)
+    assert "from 1/3 to 1/1 solved, on the 1 case common to all from 1 to 1" in page(as_viewer, address())
+    last.certification = frozen({"odd": {"verdict": "deterministic"}, "one": {"verdict": "no_chain"}})
+    last.save()
+    assert "One case (one) is excluded: its commands can't be run again." in page(as_viewer, address())
     assert '<script>alert("1")' not in as_viewer.get(address()).content.decode()
 
 
