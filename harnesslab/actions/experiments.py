@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from backports import zstd
 from django.db import transaction
 
 from harnesslab.core.canonical import JSON, bytes_digest
@@ -73,7 +72,7 @@ def _store_memo(record: ExperimentRecord, row: Experiment) -> None:
     """Keep a memo once; it follows the newest experiment that it names."""
     body = record.memo.encode("utf-8", "surrogateescape")
     memo, _ = Memo.objects.get_or_create(
-        project=row.project, digest=bytes_digest(body), defaults={"body": zstd.compress(body)}
+        project=row.project, digest=bytes_digest(body), defaults={"body": frozen({"text": record.memo})}
     )
     names = (record.external_id, record.revision[:12])
     if not any(name and name in record.memo for name in names):

@@ -13,7 +13,7 @@ from harnesslab.actions.comparisons import prepare
 from harnesslab.actions.instance_key import instance_signer
 from harnesslab.actions.jobs import cancel
 from harnesslab.actions.uploads import receive
-from harnesslab.api import efficiency, engines, measurements, reruns, trainings
+from harnesslab.api import efficiency, engines, measurements, reruns, stories, trainings
 from harnesslab.api.permissions import require
 from harnesslab.core.contract import Contract
 from harnesslab.core.errors import HarnessLabError
@@ -45,6 +45,7 @@ api.add_router("", measurements.router)
 api.add_router("", trainings.router)
 api.add_router("", engines.router)
 api.add_router("", efficiency.router)
+api.add_router("", stories.router)
 
 
 @api.exception_handler(HarnessLabError)

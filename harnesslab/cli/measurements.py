@@ -15,7 +15,7 @@ from harnesslab.cli.following import follow
 from harnesslab.cli.terminal import printable
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.experiments import Kind, State
-from harnesslab.queries.certificates import CertificateRow, audits, certificate_rows
+from harnesslab.queries.certificates import CertificateRow, audits, certificates
 from harnesslab.queries.experiments import experiment_rows, get_experiment
 from harnesslab.queries.measurements import experiment_named, get_measured
 from harnesslab.queries.progress import Progress, ProgressRow, progress_of
@@ -87,13 +87,15 @@ def certify_experiment(external_id: str, project: str, *, wait: bool) -> None:
     elif not done:
         click.echo(f"{len(audits(row.pk))} audits are queued")
         return
-    for found in certificate_rows(get_measured(row.pk)):
+    for found in certificates(get_measured(row.pk)):
         click.echo(printable(_verdict(found)))
 
 
 def _verdict(found: CertificateRow) -> str:
     inherited = f" (inherited from {found.inherited})" if found.inherited else ""
-    return f"{found.case}: {found.verdict}{inherited}{f'; {found.why}' if found.why else ''}"
+    fork = found.fork
+    why = found.why or (f"its {fork.what} differs at {fork.command[:120]!r}" if fork is not None else "")
+    return f"{found.case}: {found.verdict}{inherited}{f'; {why}' if why else ''}"
 
 
 def _look(experiment_id: int) -> tuple[Mapping[str, str], bool]:

@@ -28,7 +28,7 @@ class Entry:
     value: Value
     why: str = ""
     query: str = ""
-    """Of the rollouts list, or `#ID` for one rollout; empty for no link."""
+    """Of the rollouts list, `#ID` for one rollout, or `@ID` for an experiment; empty for no link."""
     of: int | None = None
     """The denominator of a share."""
 

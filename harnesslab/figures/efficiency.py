@@ -8,7 +8,7 @@ from typing import Any
 from harnesslab.core.efficiency import Lever, Levers, Ratio
 from harnesslab.core.spending import Score, Spending, Split
 from harnesslab.core.tool_uses import ToolUse
-from harnesslab.figures.template import BAD, GOOD, NONE, ROW, SERIES, figure, plain
+from harnesslab.figures.template import BAD, GOOD, NONE, ROW, SERIES, distinct, figure, plain
 
 MOST_TOOLS = 12
 NOTHING = 0.0005
@@ -131,7 +131,7 @@ def tools_figure(used: Sequence[tuple[str, Mapping[str, ToolUse]]], *, seconds: 
         for tool, use in tools.items():
             calls[tool] = calls.get(tool, 0) + (use.timed if seconds else use.asked)
     shown = [tool for tool in sorted(calls, key=lambda name: (-calls[name], name)) if calls[tool]][:MOST_TOOLS]
-    labels = _distinct([plain(tool, 22) for tool in shown])
+    labels = distinct([plain(tool, 22) for tool in shown])
     data = []
     for number, (name, tools) in enumerate(used):
         per = [_per_call(tools.get(tool, ToolUse()), seconds=seconds) for tool in shown]
@@ -160,13 +160,3 @@ def tools_figure(used: Sequence[tuple[str, Mapping[str, ToolUse]]], *, seconds: 
 def _per_call(use: ToolUse, *, seconds: bool) -> tuple[float | None, int]:
     total, n = (use.seconds, use.timed) if seconds else (float(use.output_tokens), use.asked)
     return (total / n if n else None), n
-
-
-def _distinct(labels: Sequence[str]) -> list[str]:
-    """Keep labels apart that were cut to the same text: Plotly would draw them as one."""
-    seen: dict[str, int] = {}
-    made = []
-    for label in labels:
-        seen[label] = seen.get(label, 0) + 1
-        made.append(label if seen[label] == 1 else f"{label} ({seen[label]})")
-    return made

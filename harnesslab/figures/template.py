@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 SERIES = tuple(f"var:s{number}" for number in range(1, 9))
@@ -53,3 +54,13 @@ def plain(text: str, longest: int = LONGEST) -> str:
     shown = _CONTROL.sub(" ", text)
     shown = shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
     return shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def distinct(labels: Sequence[str]) -> list[str]:
+    """Keep labels apart that were cut to the same text: Plotly would draw them as one."""
+    seen: dict[str, int] = {}
+    made = []
+    for label in labels:
+        seen[label] = seen.get(label, 0) + 1
+        made.append(label if seen[label] == 1 else f"{label} ({seen[label]})")
+    return made

@@ -71,12 +71,12 @@ def navigation(request: HttpRequest) -> dict[str, Any]:
     name = request.resolver_match.url_name if request.resolver_match else ""
     section = (name or "").split("-")[0]
     owner = {
+        "project": "projects",
         "experiment": "experiments",
         "panel": "experiments",
         "panels": "experiments",
         "training": "experiments",
         "trainings": "experiments",
-        "project": "projects",
         "rollout": "rollouts",
         "compare": "rollouts",
         "manifest": "rollouts",

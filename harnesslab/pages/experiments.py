@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from harnesslab.core.decision_words import decision_sentence
+from harnesslab.core.decision_words import decision_sentence, reason_words
+from harnesslab.core.natural import natural
+from harnesslab.figures.outcomes import matrix_figure, transitions_figure
 from harnesslab.pages.access import asks_for_part
+from harnesslab.pages.efficiency import csv_of
 from harnesslab.pages.render import render
+from harnesslab.queries.experiment_card import Card, experiment_card
 from harnesslab.queries.experiment_filters import CHOICES, ExperimentFilter
 from harnesslab.queries.experiments import experiment_counts, experiment_page, experiment_view
+from harnesslab.queries.outcome_matrix import ROWS, OutcomeMatrix, outcome_matrix
+from harnesslab.queries.outcome_sheets import outcome_sheets
 
 
 def experiments(request: HttpRequest) -> HttpResponse:
@@ -42,7 +50,13 @@ def _chips(chosen: ExperimentFilter, name: str, counts: dict[str, int]) -> list[
 def experiment(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """One experiment: its decision, its cases beside those of its baseline, and what its source states."""
     view = experiment_view(experiment_id)
-    row = view.row
+    row, card = view.row, experiment_card(experiment_id)
+    whole, start = request.GET.get("columns") == "all", natural(request.GET.get("from", "")) or 0
+    if request.GET.get("format") == "csv":
+        every = outcome_matrix(card.experiment, whole=whole, most=sys.maxsize)
+        return csv_of(outcome_sheets(card, every), request.GET.get("table", ""), "experiment")
+    matrix = outcome_matrix(card.experiment, whole=whole, start=start)
+    sheets = outcome_sheets(card, matrix)
     sentence = decision_sentence(row.kind, row.decision, row.reason, row.solved, row.total)
     documents = [
         ("The decision, verbatim", _written(view.decision), True),
@@ -51,12 +65,32 @@ def experiment(request: HttpRequest, experiment_id: int) -> HttpResponse:
     ]
     context = {
         "view": view,
+        "card": card,
+        "matrix": matrix,
+        "whole": whole,
+        "windows": [(at, min(at + ROWS, matrix.cases)) for at in range(0, matrix.cases, ROWS)],
+        "cases": [(case, card.attributions.get(case.case, ())) for case in view.cases[start : start + ROWS]],
+        "sheets": {sheet.name: sheet for sheet in sheets},
+        "figures": _figures(card, matrix),
         "row": row,
         "sentence": sentence,
         "documents": documents,
         "certified": any(case.certificate for case in view.cases),
     }
     return render(request, "experiments/experiment.html", context)
+
+
+def _figures(card: Card, matrix: OutcomeMatrix) -> dict[str, dict[str, Any]]:
+    columns = [
+        f"{column.role or reason_words(column.verdict)} {column.commit[:8] or column.name}".strip()
+        for column in matrix.columns
+    ]
+    cells = [[None if cell is None else (cell.outcome, cell.rollout) for cell in row.cells] for row in matrix.rows]
+    drawn = {
+        "transitions": transitions_figure(card.transitions),
+        "matrix": matrix_figure(columns, [row.case for row in matrix.rows], cells),
+    }
+    return {name: figure for name, figure in drawn.items() if figure["data"]}
 
 
 def _written(document: Mapping[str, object]) -> str:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect
 
 from harnesslab import __version__
 from harnesslab.pages.render import render
-from harnesslab.queries.projects import home
+from harnesslab.queries.projects import home, project_named
 
 
 def projects(request: HttpRequest) -> HttpResponse:
     """All projects."""
     return render(request, "projects/home.html", {"home": home()})
+
+
+def named(request: HttpRequest) -> HttpResponse:
+    """Lead to the story of the project that `name` names; without one, to all projects."""
+    name = request.GET.get("name", "")
+    return redirect("project", project_named(name)) if name else redirect("projects")
 
 
 def health(request: HttpRequest) -> JsonResponse:

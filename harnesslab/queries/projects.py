@@ -7,16 +7,21 @@ from datetime import datetime
 
 from django.db.models import Count, Max, Min, Q
 
+from harnesslab.core.errors import NotFound
+from harnesslab.core.natural import natural
 from harnesslab.core.rollout import UNCOUNTED, Outcome
 from harnesslab.core.statistics import Rate, wilson
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.store.models import Case, Project, Rollout, SourceFile
+from harnesslab.store.models import Case, Experiment, Project, Rollout, SourceFile
+from harnesslab.store.text import storable
 
 
 class ProjectRow(ReadModel):
     """One project with what is in it."""
 
+    id: int
     name: str
+    experiments: int
     rollouts: int
     cases: int
     models: int
@@ -58,9 +63,12 @@ def home() -> Home:
     )
     facts = {project: (models, newest) for project, models, newest in grouped}
     cases = dict(Case.objects.values_list("panel__project_id").annotate(n=Count("pk")))
+    measured = dict(Experiment.objects.order_by().values_list("project_id").annotate(n=Count("pk")))
     projects = [
         ProjectRow(
+            id=project.pk,
             name=project.name,
+            experiments=measured.get(project.pk, 0),
             rollouts=outcomes[project.pk].total(),
             cases=cases.get(project.pk, 0),
             models=facts.get(project.pk, (0, None))[0],
@@ -75,6 +83,20 @@ def home() -> Home:
         rollouts=sum(row.rollouts for row in projects),
         cases=sum(row.cases for row in projects),
     )
+
+
+def project_named(name: str) -> int:
+    """Return the project of a name; raises `NotFound`."""
+    row = Project.objects.filter(name=storable(name)).values_list("pk", flat=True).first()
+    if row is None:
+        raise NotFound(f"there is no project {name[:80]!r}")
+    return row
+
+
+def project_asked(text: str) -> int:
+    """Return the project that an address names by its id, or else by its name; raises `NotFound`."""
+    number = natural(text)
+    return project_named(text) if number is None else number
 
 
 def _rate(outcomes: Counter[str]) -> Rate:

@@ -1,4 +1,4 @@
-// Exports of a figure as SVG or PNG, and the rollouts behind a point of it.
+// Exports of a figure as SVG or PNG, and the rollouts or the experiment behind a point of it.
 const SIZE = { width: 960, scale: 2 };
 
 async function save(button) {
@@ -26,7 +26,8 @@ document.addEventListener("click", async ({ target }) => {
   try { await save(button); } finally { button.disabled = false; }
 });
 document.addEventListener("lab:pick", ({ target, detail }) => {
-  const list = target.dataset.rollouts;
+  const { rollouts: list, experiments } = target.dataset;
   if (!list || typeof detail !== "string") return;
-  location.href = detail.startsWith("#") ? `${list}${detail.slice(1)}/` : `${list}?${detail}`;
+  const [sign, id] = [detail[0], detail.slice(1)];
+  location.href = sign === "#" ? `${list}${id}/` : sign === "@" ? `${experiments}${id}/` : `${list}?${detail}`;
 });

@@ -13,11 +13,15 @@ import pytest
 from harnesslab.actions.imports import import_units
 from harnesslab.core.matrix import markdown, percent
 from harnesslab.core.rollout import Outcome
+from harnesslab.core.story import Turn
 from harnesslab.formats.discovery import discover
 from harnesslab.queries.cells import cells_of
+from harnesslab.queries.certificates import certificates
 from harnesslab.queries.experiment_filters import ExperimentFilter
 from harnesslab.queries.experiments import ExperimentRow, all_experiments
 from harnesslab.queries.matrices import matrices
+from harnesslab.queries.story import story
+from harnesslab.queries.story_words import headline
 from harnesslab.store.models import Experiment, Memo
 from harnesslab.store.text import thawed
 
@@ -36,6 +40,7 @@ def test_the_experiments_tree_is_stored_as_its_files_and_its_account_state() -> 
     assert len(rows) == 22
     compare_runs(rows)
     compare_totals(rows)
+    compare_story()
 
 
 def compare_runs(rows: list[ExperimentRow]) -> None:
@@ -65,6 +70,21 @@ def compare_runs(rows: list[ExperimentRow]) -> None:
             assert row.gained == len(decision["new_solves"]), folder.name
             assert row.lost == len(decision["regressions"]), folder.name
             assert solved == set(decision["candidate_solved"])
+
+
+def compare_story() -> None:
+    """Compare the story with the account: five baselines were measured, four of them again after a promotion."""
+    found = story(Experiment.objects.values_list("project", flat=True).distinct().get())
+    assert headline(found) == (
+        "14 candidates took the baseline from 0/11 to 6/11 solved; "
+        "4 promoted, 7 rejected, 2 not measurable, 1 without a decision."
+    )
+    assert Counter(step.turn for step in found.steps) == {Turn.START: 1, Turn.PROMOTION: 4, Turn.AGAIN: 4}
+    assert (len(found.common), found.superseded, found.excluded) == (9, 3, {"noisy-banner": "forked"})
+    fork = certificates(Experiment.objects.get(name__endswith="121428-222857"))[0].fork
+    assert fork is not None
+    assert (fork.command, fork.place) == ("rm b.txt", 1)
+    assert {line.kind for line in fork.changes} == {"place", "removed", "added"}
 
 
 def compare_totals(rows: list[ExperimentRow]) -> None:

@@ -27,6 +27,7 @@ import django; django.setup()
 from harnesslab.actions.rollouts import store_recording
 from harnesslab.core.rollout import Outcome
 from harnesslab.store.models import Experiment, Rollout
+from tests.pages.experiments import lineage
 from tests.recordings import recording
 
 commands = [f"command {{step}}" for step in range({LONG})]
@@ -43,6 +44,8 @@ for case in ("near-tie", "scratch-file"):
     greedy = Rollout.objects.filter(case__name=case, experiment__name="greedy").order_by("trial")
     ids[case] = list(greedy.values_list("pk", flat=True))
 ids["experiments"] = [Experiment.objects.get(name=name).pk for name in ("before", "after")]
+story = lineage("story")
+ids["story"] = [story[0].project_id, *(row.pk for row in story)]
 ids["nested"] = list(Rollout.objects.filter(case__name="nested").values_list("pk", flat=True))
 print(json.dumps(ids))
 """

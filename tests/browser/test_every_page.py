@@ -13,6 +13,8 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import Filled
 
 pytestmark = pytest.mark.browser
+DRAWN = re.compile(r"/compare/|/efficiency/|/projects/\d+/$|/experiments/\d+/$")
+"""Addresses of pages with a figure."""
 
 
 def addresses(filled: Filled) -> Iterator[str]:
@@ -22,6 +24,10 @@ def addresses(filled: Filled) -> Iterator[str]:
     yield from (filled.rollout("near-tie"), filled.rollout("nested"), filled.rollout("payload", "?event=3"))
     yield from (filled.pair("near-tie"), filled.pair("scratch-file"), filled.pair("near-tie", level="token-ids"))
     yield filled.pair("near-tie", only="tool-calls", differences="1")
+    project, *measured = filled.ids["story"]
+    yield from (f"/projects/{project}/", f"/projects/{project}/memo/", f"/experiments/grid/?project={project}")
+    yield f"/experiments/{measured[1]}/"
+    yield "/experiments/compare/?" + "&".join(f"e={number}" for number in measured)
     yield "/efficiency/?" + "&".join(f"e={number}" for number in filled.ids["experiments"])
 
 
@@ -49,7 +55,7 @@ def test_pages_have_one_heading_a_title_of_their_own_and_load_plotly_only_to_dra
         assert page.locator("h1").count() == 1, address
         assert page.locator("main").count() == 1
         assert ' style="' not in page.request.get(address).text(), address
-        assert page.evaluate("!!window.Plotly") == address.startswith(("/compare/", "/efficiency/")), address
+        assert page.evaluate("!!window.Plotly") == bool(DRAWN.match(address)), address
         titles.add(page.title())
     assert "near-tie #1 / #2 · compare · HarnessLab" in titles
     assert len(titles) >= 12

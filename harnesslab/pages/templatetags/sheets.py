@@ -25,7 +25,7 @@ def cell(entry: Entry, column: Column) -> SafeString:
     """Write one cell: its number in its unit with its denominator, why it is undefined, and the rollouts behind it."""
     if entry.value is None:
         word = "undefined" if column.unit in ("x", "%", "±", "±%") else "–"
-        return format_html('<span class="gap" title="{}">{}</span>', entry.why, word) if entry.why else format_html("–")
+        return format_html('<span class="gap" title="{}">{}</span>', entry.why, word) if entry.why else SafeString("–")
     text = entry.value if isinstance(entry.value, str) else number(entry.value, column.unit)
     shown = format_html("{}", text)
     if entry.query:
@@ -34,7 +34,9 @@ def cell(entry: Entry, column: Column) -> SafeString:
 
 
 def address(query: str) -> str:
-    """Return the page of the rollouts that a query names."""
+    """Return the page of the rollouts that a query names, or of the experiment."""
+    if query.startswith("@"):
+        return reverse("experiment", args=[int(query[1:])])
     if query.startswith("#"):
         return reverse("rollout", args=[int(query[1:])])
     return f"{reverse('rollouts')}?{query}"

@@ -1,0 +1,34 @@
+"""Stories, experiments side by side and evaluation grids as JSON: the read models of the pages."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+from ninja import Router
+
+from harnesslab.queries.contrasts import Contrast, asked
+from harnesslab.queries.contrasts import contrast as side_by_side
+from harnesslab.queries.grids import Grid
+from harnesslab.queries.grids import grid as numbers
+from harnesslab.queries.projects import project_asked
+from harnesslab.queries.story import Story
+from harnesslab.queries.story import story as told
+
+router = Router()
+
+
+@router.get("/projects/{int:project_id}/story", response=Story)
+def story(request: HttpRequest, project_id: int, by: str = "") -> Story:
+    """A project's experiments in order; `by` is `solved`, `common` or `metric:NAME`. Places count from 0."""
+    return told(project_id, by)
+
+
+@router.get("/experiments/compare", response=Contrast)
+def compare(request: HttpRequest) -> Contrast:
+    """Two to eight experiments, `e=ID&e=ID`, against the first."""
+    return side_by_side(asked(request.GET.getlist("e")))
+
+
+@router.get("/experiments/grid", response=Grid)
+def grid(request: HttpRequest, project: str = "", *, subtract: bool = False) -> Grid:
+    """Models × revisions of a project, by its id or name; `r` chooses revisions."""
+    return numbers(project_asked(project), request.GET.getlist("r"), subtract=subtract)

@@ -1,0 +1,90 @@
+"""The sentences of a story."""
+
+from __future__ import annotations
+
+from harnesslab.core.decision_reasons import listed
+from harnesslab.core.story import Mark
+from harnesslab.queries.story import METRIC, Story
+
+_FORKS = {"forked": "it forks", "no_chain": "its commands can't be run again"}
+MARKS = {
+    Mark.BASELINE: "baseline",
+    Mark.UNCHANGED: "measured again unchanged",
+    Mark.PROMOTED: "promoted",
+    Mark.REJECTED: "rejected",
+    Mark.INVALID: "not measurable",
+    Mark.UNDECIDED: "without a decision",
+    Mark.RUNNING: "running",
+}
+"""Marks in words."""
+_COUNTED = (Mark.PROMOTED, Mark.REJECTED, Mark.INVALID, Mark.UNDECIDED, Mark.RUNNING)
+
+
+def headline(found: Story) -> str:
+    """Say what the candidates made of the baseline, after the project's name."""
+    candidates = found.candidates
+    if not found.rows:
+        evals = len(found.evals)
+        return (
+            f"{_count(evals, 'evaluation')}, and no candidate was measured." if evals else "nothing was measured yet."
+        )
+    if not candidates:
+        return f"{_count(len(found.rows), 'baseline measurement')}, and no candidate was measured yet."
+    over = f" over {_count(found.epochs, 'epoch')}" if found.epochs else ""
+    counts = [f"{found.counts[mark]} {MARKS[mark]}" for mark in _COUNTED if found.counts[mark]]
+    return f"{_count(len(candidates), 'candidate')}{over} {_moved(found)}; {', '.join(counts)}."
+
+
+def _moved(found: Story) -> str:
+    name = f" in {found.by.removeprefix(METRIC)}" if found.by.startswith(METRIC) else ""
+    if not found.steps:
+        return "have no baseline with a number"
+    rows = [found.rows[step.place] for step in found.steps]
+    first, last = rows[0], rows[-1]
+    if name:
+        start, end = f"{first.value:,.6g}", f"{last.value:,.6g}"
+        return f"took the baseline from {start} to {end}{name}" if first.id != last.id else f"left it at {end}{name}"
+    if found.counts[Mark.PROMOTED]:
+        said = f"took the baseline from {first.solved}/{first.total} to {last.solved}/{last.total} solved"
+        moved = first.total != last.total and first.common is not None and last.common is not None
+        common = f", on the {_count(len(found.common), 'case')} common to all from {first.common} to {last.common}"
+        return said + (common if moved else "")
+    return f"left the baseline at {last.solved}/{last.total} solved"
+
+
+def excluded(found: Story) -> str:
+    """Say which cases certification keeps out, and why; empty for none."""
+    if not found.excluded:
+        return ""
+    if len(found.excluded) == 1:
+        case, verdict = next(iter(found.excluded.items()))
+        return f"One case ({case}) is excluded: {_FORKS.get(verdict, verdict)}."
+    parts = [f"{case}, since {_FORKS.get(verdict, verdict)}" for case, verdict in found.excluded.items()]
+    return f"{len(parts)} cases are excluded: {listed(parts)}."
+
+
+def rests(found: Story) -> str:
+    """Say how much the decisions rest on."""
+    if not any(row.shared for row in found.candidates):
+        return ""
+    most = max(found.trials, default=1)
+    trials = "one trial" if most == 1 else f"up to {most} trials"
+    gate = {True: ", on an engine that is certified", False: ", on an engine that is not certified", None: ""}
+    skipped = f" {_count(found.skipped, 'epoch')} measured no candidate." if found.skipped else ""
+    gone = f" {_count(found.superseded, 'superseded attempt')} left out." if found.superseded else ""
+    return f"Decisions rest on {trials} a case{gate[found.gate]}.{skipped}{gone}"
+
+
+def unchanged(found: Story) -> list[str]:
+    """Say what each baseline that was measured again unchanged shows."""
+    said = []
+    for row in found.rows:
+        if row.mark is Mark.UNCHANGED and row.shared:
+            flipped = len(row.gained) + len(row.lost)
+            names = f" ({listed([*row.gained, *row.lost])})" if flipped else ""
+            said.append(f"Measured again unchanged: {flipped} of {row.shared} cases{names} flipped by nothing.")
+    return said
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' if number != 1 else ''}"
