@@ -28,6 +28,8 @@ class Compared(msgspec.Struct, frozen=True):
 class Reasons(msgspec.Struct, frozen=True):
     """What a decision rests on; what its document doesn't say is empty or None."""
 
+    refused: str = ""
+    """Why the two are no comparison; empty where they are."""
     new: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     untrusted: tuple[str, ...] = ()
@@ -63,6 +65,7 @@ def reasons_of(document: Mapping[str, JSON]) -> Reasons:
     p, trials, gate = document.get("p"), document.get("trials"), document.get("gate")
     found, excluded = document.get("attribution"), document.get("excluded")
     return Reasons(
+        refused=_text(document.get("refused")),
         new=_names(document.get("new_solves")),
         lost=_names(document.get("regressions")),
         untrusted=_names(document.get("invalid_infra_tasks")),
@@ -98,7 +101,7 @@ def brief(reason: str, found: Reasons) -> str:
 
 def sentences(found: Reasons) -> list[str]:
     """Say every reason, one sentence each."""
-    said = []
+    said = [f"Refused as a comparison: {found.refused}."] if found.refused else []
     if found.new:
         said.append(f"Newly solved: {', '.join(found.new)}.")
     if found.lost:

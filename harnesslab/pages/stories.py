@@ -15,6 +15,7 @@ from harnesslab.pages.efficiency import csv_of
 from harnesslab.pages.markdown import rendered
 from harnesslab.pages.render import render
 from harnesslab.queries import story_words as words
+from harnesslab.queries.mirrors import mirror_of
 from harnesslab.queries.story import COMMON, METRIC, SOLVED, Story, StoryRow
 from harnesslab.queries.story import story as told
 from harnesslab.queries.story_candidate import look
@@ -41,6 +42,7 @@ def project(request: HttpRequest, project_id: int) -> HttpResponse:
         "excluded": words.excluded(found),
         "rests": words.rests(found),
         "unchanged": words.unchanged(found),
+        "mirror": mirror_of(found.id),
         "figure": _figure(found),
         "sheet": sheet_of(sheets, "story"),
         "cases": sheet_of(sheets, "cases"),

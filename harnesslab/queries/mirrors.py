@@ -81,6 +81,12 @@ def get_mirror(project: Project) -> Mirror:
     return row
 
 
+def mirror_of(project_id: int) -> MirrorRow | None:
+    """Return a project's mirror where it has one."""
+    row = Mirror.objects.select_related("project").filter(project=project_id).first()
+    return mirror_row(row) if row is not None else None
+
+
 def mirror_row(mirror: Mirror) -> MirrorRow:
     """Return a mirror with what is on it."""
     there = Mirrored.objects.filter(mirror=mirror, complete=True)

@@ -58,3 +58,10 @@ def test_the_reason_in_short_names_cases_then_the_deciding_reward_then_the_words
     assert brief("secondary_reward_improvement", reasons_of({"secondary_rewards": [reward]})) == "steps used 4 → 2"
     assert brief("infra_sensitive_verdict", reasons_of({"invalid_infra_tasks": ["s"]})) == "verdict depends on s"
     assert brief("keep", reasons_of({})) == "kept, as the ledger says"
+
+
+def test_a_refused_comparison_says_why_first() -> None:
+    found = reasons_of({"refused": "measured under other conditions than its baseline: model.name"})
+    assert sentences(found) == [
+        "Refused as a comparison: measured under other conditions than its baseline: model.name."
+    ]
