@@ -22,12 +22,15 @@ def take(browser: Browser, lab: Lab, folder: Path) -> None:
     """Take every picture."""
     compare = "/compare/?a={}&b={}&level=token-ids"
     rerun = f"/reruns/{_rerun(browser, lab)}/"
+    story, efficiency = _trained(browser, lab)
     for name, address, height in (
         ("compare-light", compare, 900),
         ("compare-dark", compare, 900),
         ("rollouts-light", "/rollouts/?project=demonstration&by=case", 600),
         ("rollout-light", "/rollouts/{}/?step=2", 800),
         ("rerun-light", rerun, 560),
+        ("story-light", story, 820),
+        ("efficiency-light", efficiency, 760),
     ):
         context = browser.new_context(
             base_url=lab.address,
@@ -61,6 +64,19 @@ def _rerun(browser: Browser, lab: Lab) -> int:
     arguments = ("rerun", rollout, "--mode", "live", "--attempts", "4", "--seed", "drawn", "--wait", "--json")
     said = lab.run(*arguments)
     return int(json.loads(said[said.index("{") :])["id"])
+
+
+def _trained(browser: Browser, lab: Lab) -> tuple[str, str]:
+    """Train the small harness; returns the addresses of its story, and of the last promotion against the baseline."""
+    lab.run("demo")
+    page = browser.new_page(base_url=lab.address)
+    _log_in(page, lab)
+    rows = page.request.get("/api/v1/experiments?project=small shell training").json()["rows"]
+    promoted = next(row["id"] for row in rows if row["decision"] == "promoted")
+    first = min(row["id"] for row in rows)
+    story = str(page.request.get("/projects/?name=small shell training").url).removeprefix(lab.address.rstrip("/"))
+    page.close()
+    return story, f"/efficiency/?e={first}&e={promoted}"
 
 
 def _log_in(page: Page, lab: Lab) -> None:
