@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 
 from harnesslab.actions.imports import import_units
+from harnesslab.core.cells import by_case
 from harnesslab.core.matrix import markdown, percent
+from harnesslab.core.promotion import StrictPareto, judge
 from harnesslab.core.rollout import Outcome
+from harnesslab.core.secondary import GENERIC
 from harnesslab.core.story import Turn
 from harnesslab.formats.discovery import discover
 from harnesslab.queries.cells import cells_of
@@ -41,6 +44,27 @@ def test_the_experiments_tree_is_stored_as_its_files_and_its_account_state() -> 
     compare_runs(rows)
     compare_totals(rows)
     compare_story()
+    compare_decisions()
+
+
+def compare_decisions() -> None:
+    """Decide every candidate anew from the stored rollouts: our criterion says what the source's said, to the value."""
+    criterion = StrictPareto(GENERIC)
+    decided = Experiment.objects.exclude(verdict="").select_related("baseline")
+    assert decided.count() == 13
+    for row in decided:
+        assert row.baseline is not None
+        sides = [by_case(cells_of([each.pk], anatomies=True)[each.pk]) for each in (row.baseline, row)]
+        told = json.loads(json.dumps(judge(criterion, *sides).to_json()))
+        stated = thawed(row.decision)
+        assert isinstance(stated, dict)
+        for name in ("outcome", "reason", "criterion"):
+            assert told[name] == stated[name], row.name
+        for name in ("candidate_solved", "baseline_solved", "new_solves", "regressions", "invalid_infra_tasks"):
+            assert told.get(name, []) == stated[name], (row.name, name)
+        values = ("name", "baseline_value", "candidate_value", "outcome")
+        rewards = [{name: each[name] for name in values} for each in told.get("secondary_rewards", [])]
+        assert rewards == [{name: each[name] for name in values} for each in stated["secondary_rewards"]], row.name
 
 
 def compare_runs(rows: list[ExperimentRow]) -> None:

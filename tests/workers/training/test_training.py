@@ -91,6 +91,20 @@ def test_a_flip_is_attributed_to_the_change_that_made_it(tmp_path: Path) -> None
     assert "a" not in by_case
 
 
+def test_under_a_certified_engine_a_case_that_parts_by_itself_is_a_fault_of_the_measurement(tmp_path: Path) -> None:
+    odd = case("c", setup=("touch x-$(cut -c1-8 /proc/sys/kernel/random/uuid)",))
+    row, panel = project(tmp_path, case("a"), case("b"), odd)
+    with rules.engine():
+        Engine.objects.update(certified=True)
+        trainings.train(row, panel, plan(queue(tmp_path, {"b": "touch b"}), 1, certify=False))
+        drain()
+    (epoch,) = Epoch.objects.all()
+    kept = decision(epoch)
+    assert (kept["measurement_faults"], kept["provisional"]) == (["c"], False)
+    (found,) = [each for each in kept["attribution"] if each["case"] == "c"]
+    assert (found["origin"], found["cause"]) == (Origin.INCIDENTAL, "environment")
+
+
 def test_a_case_whose_environment_forks_is_excluded_and_says_where(tmp_path: Path) -> None:
     odd = case("b", setup=("touch x-$(cut -c1-8 /proc/sys/kernel/random/uuid)",))
     slow = case("c", made="sleep 20")
