@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from pathlib import Path
 
 from django.db import transaction
@@ -32,3 +34,14 @@ def bind(name: str, binding: Binding, user: User | None = None) -> Project:
         if user is not None:
             AuditEntry.objects.create(user=user, action="bind project", subject=shown, detail={"to": repository})
     return project
+
+
+@transaction.atomic
+def set_price(project: Project, model: str, price: Mapping[str, float]) -> None:
+    """Say what a million of a model's tokens cost: `input`, `output` and, where they differ, `cached`."""
+    for name, value in price.items():
+        if not math.isfinite(value) or value < 0:
+            raise InvalidValue(f"no price: {value}", where=name, hint="a number from 0")
+    row = Project.objects.select_for_update().get(pk=project.pk)
+    row.prices = {**row.prices, storable(model, 200): dict(price)}
+    row.save(update_fields=["prices"])

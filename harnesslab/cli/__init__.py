@@ -41,6 +41,7 @@ def _of_workers() -> tuple[click.Command, ...]:
         panels.panels,
         preparation.prepare,
         projects.project_bind,
+        projects.project_price,
         reruns.rerun,
         serve.serve,
         training.train,

@@ -1,4 +1,4 @@
-"""`harnesslab project-bind`."""
+"""`harnesslab project-bind` and `project-price`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from pathlib import Path
 
 import click
 
-from harnesslab.actions.bindings import bind
+from harnesslab.actions.bindings import bind, set_price
 from harnesslab.actions.tables import ready_tables
 from harnesslab.cli.terminal import printable
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.experiments import Binding
 from harnesslab.core.recipe import HarnessKind, HarnessSource
+from harnesslab.queries.bindings import get_project
 
 
 @click.command("project-bind")
@@ -44,6 +45,20 @@ def project_bind(
         raise InvalidValue("a command harness needs a command", where="--command")
     made = bind(project, Binding(source, branch, tuple(surface) or ("*.py",)))
     click.echo(printable(f"{made.name} measures {source.repository}, branch {branch}"))
+
+
+@click.command("project-price")
+@click.argument("project")
+@click.argument("model")
+@click.option("--input", "fresh", type=float, required=True, help="Price of a million input tokens.")
+@click.option("--cached", type=float, help="Of a million cached ones; as the others without it.")
+@click.option("--output", type=float, required=True, help="Of a million output tokens, reasoning included.")
+def project_price(project: str, model: str, fresh: float, cached: float | None, output: float) -> None:
+    """Say what a model's tokens cost, in any currency, so that efficiency pages show costs."""
+    ready_tables()
+    price = {"input": fresh, "output": output} | ({} if cached is None else {"cached": cached})
+    set_price(get_project(project), model, price)
+    click.echo(printable(f"{model}: {fresh:g} in, {output:g} out a million tokens"))
 
 
 def words(command: str) -> list[str]:

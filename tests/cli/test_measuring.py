@@ -208,3 +208,13 @@ def test_following_a_training_prints_its_epochs_and_ends_with_1_where_it_stopped
     assert result.exit_code == 1
     assert "epoch 1: measures its baseline, 0 of 2" in result.output
     assert re.search(r"error: training \d+: epoch 1: its baseline \S+ was cancelled", result.output)
+
+
+def test_a_price_is_kept_by_model_and_a_wrong_one_is_refused() -> None:
+    made = Project.objects.create(name="priced")
+    said = run("project-price", "priced", "m", "--input", 1, "--cached", 0.1, "--output", 4)
+    assert "1 in, 4 out" in said.output
+    made.refresh_from_db()
+    assert made.prices == {"m": {"input": 1.0, "output": 4.0, "cached": 0.1}}
+    assert "no price: -1" in run("project-price", "priced", "m", "--input", -1, "--output", 4).output
+    assert "no project" in run("project-price", "nowhere", "m", "--input", 1, "--output", 4).output
