@@ -2,8 +2,8 @@
 
     .venv/bin/python benchmarks/experiments.py [--home FOLDER]      # FOLDER keeps the data for another run
 
-Times are medians of five requests to Django's own client in this process, after one that is not counted. The yardstick in
-the same run is one bare query that reads what any of these pages must read: a row for every rollout of the project.
+Times are medians of five requests to Django's own client in this process, after one that is not counted. The yardstick
+in the same run is one bare query that reads what any of these pages must read: a row for every rollout of the project.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def fill() -> tuple[int, list[int]]:
     for number in range(EXPERIMENTS):
         now = solved ^ {case for case in cases if chance.random() < 0.02}
         better = baseline is not None and now > solved
-        decision = {"new_solves": [], "regressions": [], "outcome": "promoted" if better else "rejected"}
+        verdict = "promoted" if better else "rejected"
+        decision = {"new_solves": [], "regressions": [], "outcome": verdict}
         made = Experiment.objects.create(
             project=project,
             name=f"exp-{number:03}",
@@ -57,7 +58,7 @@ def fill() -> tuple[int, list[int]]:
             revision=f"{number:040x}",
             baseline=baseline,
             baseline_name=baseline.name if baseline is not None else "",
-            verdict="" if baseline is None else decision["outcome"],
+            verdict="" if baseline is None else verdict,
             reason="" if baseline is None else "no_net_improvement",
             decision=frozen(decision) if baseline is not None else b"",
             solved=len(now),
