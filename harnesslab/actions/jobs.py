@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 
 from django.db import IntegrityError, transaction
 from django.db.models import F
@@ -118,7 +119,10 @@ def fail(job_id: int, lease: str, message: str) -> bool:
 
 
 def stop(job_id: int, lease: str) -> bool:
-    """End a job that was asked to stop."""
+    """End a job that was asked to stop; one that is wanted again by then is queued again."""
+    wanted = Job.objects.filter(pk=job_id, lease=lease, cancel_requested=False)
+    if wanted.exists() and give_back(job_id, lease):
+        return False
     return _end(job_id, lease, JobState.CANCELLED, "cancelled", {})
 
 
@@ -171,14 +175,18 @@ def cancel_group(group: str) -> int:
 
 
 def requeue_group(group: str) -> int:
-    """Queue the cancelled and failed jobs of a group again; returns how many."""
+    """Queue the cancelled and failed jobs of a group again; returns how many.
+
+    One that was asked to stop and still runs is let go on.
+    """
+    Job.objects.filter(group=group, state=JobState.RUNNING, cancel_requested=True).update(cancel_requested=False)
     back = Job.objects.filter(group=group, state__in=(JobState.CANCELLED, JobState.FAILED))
     queues = set(back.values_list("queue", flat=True))
     count = back.update(
         state=JobState.QUEUED, attempt=0, cancel_requested=False, ended_at=None, message="queued again", result={}
     )
     for name in queues:
-        ring_next(name)
+        transaction.on_commit(partial(ring_next, name))
     return count
 
 

@@ -149,10 +149,10 @@ def conclude(experiment_id: int) -> bool:
     One whose rollouts were cancelled because its training stopped stays open: they are queued again when it goes on.
     """
     group = group_of(experiment_id)
+    if Job.objects.filter(group=group).exclude(state__in=ENDED).exists():
+        return False
     waits = Experiment.objects.filter(pk=experiment_id, training__state=TrainingState.STOPPED)
     if waits.exists() and Job.objects.filter(group=group, state=JobState.CANCELLED).exists():
-        return False
-    if Job.objects.filter(group=group).exclude(state__in=ENDED).exists():
         return False
     found = measured(experiment_id)
     closed = Experiment.objects.filter(pk=experiment_id, state=State.RUNNING).update(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from django.db import DatabaseError
 from django.db.models import Q
 
 from harnesslab.actions.certifications import certify
@@ -15,8 +16,8 @@ from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.experiments import Kind, State
 from harnesslab.core.natural import natural
 from harnesslab.core.promotion import StrictPareto
-from harnesslab.queries.measurements import get_measured
-from harnesslab.queries.trainings import get_epoch, running_trainings
+from harnesslab.queries.measurements import get_measured, group_of
+from harnesslab.queries.trainings import get_epoch, trainings_to_follow
 from harnesslab.store.models import Experiment
 
 log = logging.getLogger(__name__)
@@ -31,29 +32,36 @@ def after(group: str) -> None:
     try:
         if word == "propose":
             advance(get_epoch(pk).training_id)
-        elif word == "certify" and get_measured(pk).training_id is None:
-            certify(get_measured(pk))
         else:
             _after_experiment(pk)
+            if word == "certify":
+                certify(get_measured(pk))
     except HarnessLabError as error:  # such as a row that was deleted meanwhile
         log.warning("after %s: %s", group, error.sentence)
+    except DatabaseError:
+        raise
+    except Exception:  # one that fails keeps nobody from the others
+        log.exception("after %s", group)
 
 
 def follow_up() -> None:
     """Look after everything that runs: what a killed process left undone is done now."""
-    unjudged = Q(state=State.DONE, kind=Kind.CANDIDATE, training=None, baseline__isnull=False, decision=b"")
-    waiting = Experiment.objects.filter(Q(state=State.RUNNING) | unjudged).exclude(plan=b"")
-    for experiment in waiting.values_list("pk", flat=True):
-        after(f"experiment {experiment}")
-    for training in running_trainings():
+    unjudged = Q(state=State.DONE, kind=Kind.CANDIDATE, decision=b"") & ~Q(baseline__state=State.RUNNING)
+    alone = Experiment.objects.filter(Q(state=State.RUNNING) | unjudged & Q(baseline__isnull=False), training=None)
+    for experiment in alone.exclude(plan=b"").values_list("pk", flat=True):
+        after(group_of(experiment))
+    for training in trainings_to_follow():
         advance(training)
     keep_up()
 
 
 def _after_experiment(experiment_id: int) -> None:
-    conclude(experiment_id)
     row = get_measured(experiment_id)
     if row.training_id is not None:
         advance(row.training_id)
-    elif row.state == State.DONE and row.kind == Kind.CANDIDATE and row.baseline is not None and not row.decision:
+        return
+    conclude(experiment_id)
+    row = get_measured(experiment_id)
+    judged = row.kind != Kind.CANDIDATE or row.baseline is None or row.decision
+    if row.state == State.DONE and not judged and row.baseline is not None and row.baseline.state != State.RUNNING:
         decide(row, StrictPareto.name)

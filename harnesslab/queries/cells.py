@@ -29,18 +29,19 @@ _COLUMNS = (
 )
 
 
-def cells_of(experiments: Sequence[int], *, anatomies: bool = False) -> dict[int, list[Cell]]:
-    """Return the counted cells by experiment, in the order in which their cases were first stored.
+def cells_of(experiments: Sequence[int], *, anatomies: bool = False, case: str = "") -> dict[int, list[Cell]]:
+    """Return the counted cells by experiment, of one `case` or all, in the order in which they were first stored.
 
     The last rollout of a case and trial counts; one that was interrupted or still runs gives way to any that ended.
     With `anatomies`, what each trace adds up to comes along where it is kept.
     """
     columns = (*_COLUMNS, "anatomy") if anatomies else _COLUMNS
-    rows = Rollout.objects.filter(experiment_id__in=experiments, mode="").order_by("pk").values_list(*columns)
+    rollouts = Rollout.objects.filter(experiment_id__in=experiments, mode="").order_by("pk")
+    rows = (rollouts.filter(case__name=case) if case else rollouts).values_list(*columns)
     found: dict[int, dict[tuple[str, int], Cell]] = defaultdict(dict)
-    for pk, experiment, case, trial, outcome, steps, seconds, model, used, output, cached, path, *rest in rows:
+    for pk, experiment, name, trial, outcome, steps, seconds, model, used, output, cached, path, *rest in rows:
         cell = Cell(
-            case=case,
+            case=name,
             trial=trial,
             outcome=Outcome(outcome),
             rollout=pk,
@@ -53,7 +54,7 @@ def cells_of(experiments: Sequence[int], *, anatomies: bool = False) -> dict[int
             path=bytes(path or b""),
             anatomy=Anatomy.from_json(thawed(rest[0])) if rest and rest[0] else None,
         )
-        key = (case, trial)
+        key = (name, trial)
         found[experiment][key] = _counted(found[experiment].get(key), cell)
     return {experiment: list(found[experiment].values()) for experiment in experiments}
 

@@ -135,6 +135,6 @@ def crashed_by_harness(rollout_id: int) -> bool:
 
 def rollouts_of(experiment_id: int, case: str) -> list[Rollout]:
     """Return the counted rollouts of a case, by trial."""
-    cells = [cell for cell in cells_of([experiment_id])[experiment_id] if cell.case == case]
+    cells = cells_of([experiment_id], case=case)[experiment_id]
     rows = Rollout.objects.listed().in_bulk([cell.rollout for cell in cells])
     return [rows[cell.rollout] for cell in sorted(cells, key=lambda cell: cell.trial)]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from django.db.models import Q
+
 from harnesslab.core.errors import NotFound
+from harnesslab.core.experiments import State
 from harnesslab.core.memo import Concluded
 from harnesslab.core.training import EpochState, TrainingPlan, TrainingState
 from harnesslab.queries.bindings import binding_of
@@ -46,9 +49,10 @@ def get_epoch(epoch_id: int) -> Epoch:
     return found
 
 
-def running_trainings() -> Sequence[int]:
-    """Return the trainings that go on."""
-    return list(Training.objects.filter(state=TrainingState.RUNNING).order_by("pk").values_list("pk", flat=True))
+def trainings_to_follow() -> Sequence[int]:
+    """Return the trainings that go on, and those with an experiment that does."""
+    running = Q(state=TrainingState.RUNNING) | Q(experiments__state=State.RUNNING)
+    return list(Training.objects.filter(running).order_by("pk").distinct().values_list("pk", flat=True))
 
 
 def used_patches(training: Training) -> set[str]:
