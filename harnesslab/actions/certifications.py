@@ -8,6 +8,7 @@ import msgspec
 from django.db import transaction
 
 from harnesslab.actions import jobs
+from harnesslab.actions.mirrors import say_again
 from harnesslab.actions.reruns import BELLS, QUEUE
 from harnesslab.core.canonical import digest
 from harnesslab.core.cells import Cell, by_case
@@ -94,6 +95,7 @@ def _gathered(experiment: Experiment, cases: list[str], known: dict[str, Certifi
     found = {case: known.get(case) or Certificate.from_json(there[case].result["certificate"]) for case in cases}
     document = {case: certificate.to_json() for case, certificate in found.items()}
     Experiment.objects.filter(pk=experiment.pk).update(certification=frozen(document))
+    say_again(experiment.pk)
     return True
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from harnesslab.actions.anatomies import prepare as prepare_anatomies
 from harnesslab.actions.comparisons import prepare
+from harnesslab.actions.mirrors import say_again
 from harnesslab.core.attribution import Attribution, Origin, measurement_faults, origin_of
 from harnesslab.core.canonical import JSON
 from harnesslab.core.cells import Cell
@@ -68,6 +69,7 @@ def decide(experiment: Experiment, criterion_name: str, changed: Collection[str]
     Experiment.objects.filter(pk=row.pk, verdict="").update(
         decision=frozen(document), verdict=decision.outcome, reason=storable(decision.reason, 200)
     )
+    say_again(row.pk)
     return decision
 
 
@@ -75,6 +77,7 @@ def _refused(row: Experiment, error: Conflict, fields: list[str] | None = None) 
     """Keep why the two are no comparison, and return it."""
     document: dict[str, JSON] = {"refused": error.what, "fields": list[JSON](fields or [])}
     Experiment.objects.filter(pk=row.pk, verdict="").update(decision=frozen(document))
+    say_again(row.pk)
     return error
 
 

@@ -18,6 +18,7 @@ from harnesslab.actions.certifications import certify
 from harnesslab.actions.decisions import NOT_MEASURED, decide
 from harnesslab.actions.measurements import Purpose, conclude, measure
 from harnesslab.actions.memos import write_memo
+from harnesslab.core.canonical import parse
 from harnesslab.core.errors import Conflict, HarnessLabError
 from harnesslab.core.experiments import Kind, State, Verdict
 from harnesslab.core.training import OPEN, SKIPS, EpochState, TrainingState
@@ -165,7 +166,7 @@ def _propose(epoch: Epoch) -> bool:
         return False
     if job.state != JobState.DONE:
         raise Conflict(f"the proposer came to no end: {job.message}", where=f"epoch {epoch.number + 1}")
-    result = as_object(job.result)
+    result = as_object(parse(str(job.result["proposal"])))
     if result.get("over"):
         Epoch.objects.filter(pk=epoch.pk).delete()
         return _end(epoch.training_id, TrainingState.DONE, str(result["declined"]))

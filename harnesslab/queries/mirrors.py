@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import NotFound
@@ -99,7 +99,7 @@ def mirror_row(mirror: Mirror) -> MirrorRow:
         mirrored_at=mirror.mirrored_at,
         experiments=there.exclude(experiment=None).count(),
         rollouts=there.exclude(rollout=None).count(),
-        waiting=missing(mirror),
+        waiting=_missing(mirror),
     )
 
 
@@ -119,22 +119,33 @@ def mirrored_runs(mirror_id: int) -> dict[int | None, str]:
 
 def waiting_experiments(mirror: int, project: int) -> Sequence[int]:
     """Return the ended experiments that are not on the server, in the order they were made."""
-    there = Mirrored.objects.filter(mirror=mirror, experiment=OuterRef("pk"), complete=True)
-    rows = Experiment.objects.filter(project=project).exclude(state=State.RUNNING)
-    return list(rows.filter(~Exists(there)).order_by("pk").values_list("pk", flat=True))
+    return list(_experiments(mirror, project).order_by("pk").values_list("pk", flat=True))
 
 
 def waiting_rollouts(mirror: int, project: int) -> Sequence[int]:
     """Return the ended rollouts that are not on the server."""
-    there = Mirrored.objects.filter(mirror=mirror, rollout=OuterRef("pk"), complete=True)
-    rows = Rollout.objects.filter(project=project, head__isnull=False).filter(~Exists(there))
-    return list(rows.order_by("pk").values_list("pk", flat=True))
+    return list(_rollouts(mirror, project).order_by("pk").values_list("pk", flat=True))
 
 
-def missing(mirror: Mirror) -> int:
-    """Count what is not on the server yet."""
+def lacks(mirror: Mirror) -> bool:
+    """Say whether anything is not on the server yet."""
     ids = (mirror.pk, mirror.project_id)
-    return len(waiting_experiments(*ids)) + len(waiting_rollouts(*ids))
+    return _experiments(*ids).exists() or _rollouts(*ids).exists()
+
+
+def _missing(mirror: Mirror) -> int:
+    ids = (mirror.pk, mirror.project_id)
+    return _experiments(*ids).count() + _rollouts(*ids).count()
+
+
+def _experiments(mirror: int, project: int) -> QuerySet[Experiment]:
+    there = Mirrored.objects.filter(mirror=mirror, experiment=OuterRef("pk"), complete=True)
+    return Experiment.objects.filter(~Exists(there), project=project).exclude(state=State.RUNNING)
+
+
+def _rollouts(mirror: int, project: int) -> QuerySet[Rollout]:
+    there = Mirrored.objects.filter(mirror=mirror, rollout=OuterRef("pk"), complete=True)
+    return Rollout.objects.filter(~Exists(there), project=project, head__isnull=False)
 
 
 def enabled_mirrors() -> list[Mirror]:
