@@ -7,9 +7,11 @@ a running job whose lease ran out is queued again, and after `max_attempts` it h
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
+from itertools import islice
 
 from django.db import IntegrityError, transaction
 from django.db.models import F
@@ -23,6 +25,8 @@ from harnesslab.store.models.jobs import ENDED
 from harnesslab.store.text import storable
 
 LEASE = timedelta(seconds=30)
+BATCH = 200
+"""Jobs that one statement queues."""
 
 
 def enqueue(
@@ -38,7 +42,7 @@ def enqueue(
 ) -> Job:
     """Queue a job and ring the bell on commit; the same idempotency key gives the job that is already there.
 
-    One of many is queued `silently`: a worker that ends a job rings for the next.
+    One of many is queued `silently`: a worker that ends a job rings for the next. See `enqueue_all` too.
     """
     if idempotency_key:
         known = Job.objects.filter(idempotency_key=idempotency_key).first()
@@ -60,6 +64,17 @@ def enqueue(
     except IntegrityError:
         return Job.objects.get(idempotency_key=idempotency_key)
     return job
+
+
+def enqueue_all(waiting: Iterable[Job], *, bells: int) -> None:
+    """Queue many new jobs in few statements and ring for the first ones; raises `IntegrityError` for a known key."""
+    rows = iter(waiting)
+    with transaction.atomic():
+        while batch := list(islice(rows, BATCH)):
+            made = Job.objects.bulk_create(batch)
+            for job in made[:bells]:
+                transaction.on_commit(partial(queue.ring, job.pk, job.queue))
+            bells = max(0, bells - len(made))
 
 
 def begin(kind: str, payload: dict[str, object], user: User | None = None) -> tuple[Job, str]:

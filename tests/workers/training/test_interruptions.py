@@ -11,6 +11,7 @@ import pytest
 from harnesslab import queue as bell
 from harnesslab.actions import epochs, jobs, measurements, progress, trainings
 from harnesslab.actions.certifications import ask_audits
+from harnesslab.actions.memos import write_memo
 from harnesslab.core.errors import Conflict
 from harnesslab.core.experiments import Kind, Plan, State
 from harnesslab.core.training import TrainingState
@@ -131,7 +132,7 @@ def test_a_kill_after_ordering_orders_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
     """A baseline (after 0 jobs) and a candidate (after the baseline's 3, its audits and the proposal)."""
-    killed = []
+    killed: list[str] = []
     keep = Repository.keep_experiment
 
     def fails_once(self: Repository, name: str, commit: str) -> str:
@@ -155,13 +156,13 @@ def test_a_kill_after_ordering_orders_nothing_twice(
 
 
 def test_notes_of_a_proposer_survive_a_kill_as_its_epoch_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write, failed = epochs.write_memo, []
+    failed: list[int] = []
 
     def fails_once(epoch: Epoch, notes: str | None) -> Any:
         if not failed:
             failed.append(epoch.pk)
             raise GitFailed("killed here")
-        return write(epoch, notes)
+        return write_memo(epoch, notes)
 
     monkeypatch.setattr(epochs, "write_memo", fails_once)
     with rules.engine():
