@@ -32,6 +32,7 @@ def get_measured(experiment_id: int) -> Experiment:
     """Return an experiment with what it belongs to; raises `NotFound`."""
     row = (
         Experiment.objects.select_related("project", "panel__panel", "baseline", "training")
+        .defer("panel__body", "facts", "baseline__facts", "baseline__decision")
         .filter(pk=experiment_id)
         .first()
     )

@@ -15,7 +15,9 @@ from harnesslab.core.manifest import Known, Manifest
 from harnesslab.formats.mlflow_spans import Span, instruction, spans
 from harnesslab.queries.cells import cells_of
 from harnesslab.queries.manifests import manifests_of
+from harnesslab.queries.measurements import get_measured
 from harnesslab.queries.read_model import ReadModel
+from harnesslab.queries.rollouts import get_rollout
 from harnesslab.queries.tapes import StoredTape
 from harnesslab.store.models import Experiment, Mirror, Mirrored, Project, Rollout
 from harnesslab.store.text import as_object, thawed
@@ -111,10 +113,12 @@ def get_target(mirror_id: int) -> MirrorTarget:
     return MirrorTarget(row.pk, row.project_id, row.address, row.experiment or row.project.name)
 
 
-def mirrored_runs(mirror_id: int) -> dict[int | None, str]:
-    """Return the runs on a server by our experiment."""
-    rows = Mirrored.objects.filter(mirror=mirror_id, experiment__isnull=False)
-    return dict(rows.values_list("experiment_id", "remote"))
+def mirrored_run(mirror_id: int, experiment_id: int | None) -> str:
+    """Return the run on a server of one of our experiments, or nothing."""
+    if experiment_id is None:
+        return ""
+    rows = Mirrored.objects.filter(mirror=mirror_id, experiment=experiment_id)
+    return rows.values_list("remote", flat=True).first() or ""
 
 
 def waiting_experiments(mirror: int, project: int) -> Sequence[int]:
@@ -154,8 +158,11 @@ def enabled_mirrors() -> list[Mirror]:
 
 
 def run_document(experiment_id: int, link: str) -> RunDocument:
-    """Say what an experiment is: its conditions as parameters, its counts as metrics, its decision as tags."""
-    row = Experiment.objects.select_related("project", "panel__panel").get(pk=experiment_id)
+    """Say what an experiment is: its conditions as parameters, its counts as metrics, its decision as tags.
+
+    Raises `NotFound` for one that was deleted.
+    """
+    row = get_measured(experiment_id)
     cells = cells_of([experiment_id])[experiment_id]
     manifests = manifests_of({"first": cells[0].rollout}) if cells else {}
     params: dict[str, JSON] = {"kind": row.kind, "revision": row.revision, "trials": row.trials}
@@ -188,8 +195,8 @@ def run_document(experiment_id: int, link: str) -> RunDocument:
 
 
 def trace_document(rollout_id: int, link: str) -> TraceDocument:
-    """Say what a rollout did, step by step."""
-    row = Rollout.objects.listed().get(pk=rollout_id)
+    """Say what a rollout did, step by step; raises `NotFound` for one that was deleted."""
+    row = get_rollout(rollout_id)
     trace = StoredTape(row).trace()
     inside = tuple(spans(trace))
     end = max([span.end for span in inside], default=0.0)

@@ -18,7 +18,8 @@ from workers.training.repository import Repository
 
 def get_training(training_id: int) -> Training:
     """Return a training; raises `NotFound`."""
-    row = Training.objects.select_related("project", "panel__panel").filter(pk=training_id).first()
+    rows = Training.objects.select_related("project", "panel__panel").defer("panel__body")
+    row = rows.filter(pk=training_id).first()
     if row is None:
         raise NotFound(f"there is no training {training_id}")
     return row
@@ -43,7 +44,7 @@ def epochs_of(training: Training) -> list[Epoch]:
 def get_epoch(epoch_id: int) -> Epoch:
     """Return an epoch with what it belongs to; raises `NotFound`."""
     row = Epoch.objects.select_related("training__project", "training__panel__panel", "baseline", "candidate")
-    found = row.filter(pk=epoch_id).first()
+    found = row.defer("training__panel__body", "baseline__facts", "candidate__facts").filter(pk=epoch_id).first()
     if found is None:
         raise NotFound(f"there is no epoch {epoch_id}")
     return found

@@ -77,6 +77,8 @@ def _local(repository: str, cache: Path, revision: str) -> Path:
     """Return a repository on this machine: the folder itself, or a mirror of an address, fetched where it lacks."""
     if not repository:
         raise InvalidValue("the harness names no repository", where="harness")
+    if not repository.isprintable():
+        raise InvalidValue(f"no path or address of a repository: {repository[:80]!r}", where="repository")
     if "://" not in repository and not re.match(r"[\w.-]+@[\w.-]+:", repository):
         return Path(repository)
     mirror = cache / "mirrors" / bytes_digest(repository.encode())[:16]

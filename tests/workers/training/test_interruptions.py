@@ -12,15 +12,19 @@ from harnesslab import queue as bell
 from harnesslab.actions import epochs, jobs, measurements, progress, trainings
 from harnesslab.actions.certifications import ask_audits
 from harnesslab.actions.memos import write_memo
+from harnesslab.actions.mirrors import note_made
 from harnesslab.core.errors import Conflict
 from harnesslab.core.experiments import Kind, Plan, State
 from harnesslab.core.training import TrainingState
 from harnesslab.queries.measurements import certificates_of, measured
+from harnesslab.queries.mirrors import waiting_experiments
 from harnesslab.queries.trainings import latest_memo
-from harnesslab.store.models import Engine, Epoch, Experiment, Job, JobState, Rollout, Training
+from harnesslab.store.models import Engine, Epoch, Experiment, Job, JobState, Mirror, Rollout, Training
 from harnesslab.store.text import as_object, frozen, thawed
 from tests.workers.training import rules
 from tests.workers.training.rules import drain, plan, project, queue
+from workers.tasks.attempts import Attempt
+from workers.tasks.certifications import run_certification
 from workers.training.git import GitFailed
 from workers.training.repository import Repository
 
@@ -254,3 +258,52 @@ def test_what_can_not_be_compared_says_so_once(tmp_path: Path, trials: int, says
     made.refresh_from_db()
     assert says in str(as_object(thawed(made.decision))["refused"])
     assert made.verdict == ""
+
+
+def test_one_that_fails_keeps_the_sweeper_from_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    row, panel = project(tmp_path)
+    with rules.engine():
+        made = [measurements.measure(row, "main", panel, Plan(rules.ENGINE)) for _ in range(2)]
+        Job.objects.update(state=JobState.DONE)
+        conclude = measurements.conclude
+        monkeypatch.setattr(progress, "conclude", lambda pk: 1 / 0 if pk == made[0].pk else conclude(pk))
+        progress.follow_up()
+    assert list(Experiment.objects.order_by("pk").values_list("state", flat=True)) == ["running", "done"]
+
+
+def test_looking_after_what_has_ended_asks_little(tmp_path: Path, django_assert_max_num_queries: Any) -> None:
+    row, panel = project(tmp_path)
+    with rules.engine():
+        baseline = measurements.measure(row, "main", panel, Plan(rules.ENGINE))
+        for _ in range(3):
+            candidate_of(baseline, row, panel, trials=2)  # no comparison, which is said once
+        drain()
+        with django_assert_max_num_queries(4):
+            progress.follow_up()
+
+
+def test_a_decision_is_copied_to_a_mirror_that_had_the_experiment_without(tmp_path: Path) -> None:
+    row, panel = project(tmp_path)
+    mirror = Mirror.objects.create(project=row, address="http://localhost:1", enabled=False)
+    with rules.engine():
+        baseline = measurements.measure(row, "main", panel, Plan(rules.ENGINE))
+        made = candidate_of(baseline, row, panel)
+        note_made(mirror.pk, "run", experiment=made.pk)
+        drain()
+        assert waiting_experiments(mirror.pk, row.pk) == [baseline.pk, made.pk]
+        note_made(mirror.pk, "run", experiment=made.pk)
+        note_made(mirror.pk, "other", experiment=baseline.pk)
+        assert waiting_experiments(mirror.pk, row.pk) == []
+        ask_audits(baseline.pk)
+        drain()
+    assert waiting_experiments(mirror.pk, row.pk) == [baseline.pk]
+
+
+def test_a_worker_that_shuts_down_in_an_audit_gives_it_back(tmp_path: Path) -> None:
+    row, panel = project(tmp_path)
+    with rules.engine():
+        made = measurements.measure(row, "main", panel, Plan(rules.ENGINE))
+        drain()
+    told = iter([False])
+    asked = Attempt(0, {"experiment": made.pk, "case": "a"}, lambda *_: True, lambda: next(told, True))
+    assert run_certification(asked) == {"cancelled": True}

@@ -12,6 +12,7 @@ from tests.workers.training.repositories import make_repository, patch_of, run_g
 from workers.driver.checkout import resolve
 from workers.training.git import GitFailed
 from workers.training.repository import NoChange, OutsideSurface, Repository
+from workers.training.revisions import revisions
 
 PATCH = b"--- a/harness.py\n+++ b/harness.py\n@@ -1,4 +1,4 @@\n-ONE = 1\n+ONE = 3\n \n \n TWO = 2\n"
 
@@ -240,3 +241,17 @@ def test_what_the_repository_ignores_is_no_part_of_a_change(tmp_path: Path) -> N
         (place / "__pycache__" / "harness.pyc").write_bytes(b"\0")
         made = repository.candidate_of_tree(base, place, "m")
     assert made.files == ("harness.py",)
+
+
+def test_a_subject_of_any_characters_is_one_revision(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "r")
+    subject = "a\u2028b\x0c\x1dc"
+    run_git(repository.place, "commit", "-q", "--allow-empty", "-m", subject)
+    found = revisions(str(repository.place), "main")
+    assert [each.subject for each in found] == [subject, subject, "one"]
+
+
+@pytest.mark.parametrize("place", ["a\0b", "half \ud800"])
+def test_a_path_that_no_system_has_is_refused(tmp_path: Path, place: str) -> None:
+    with pytest.raises(InvalidValue, match="no path"):
+        resolve(place, "main", tmp_path)
