@@ -107,13 +107,18 @@ def _open(training: Training, last: Epoch | None) -> bool:
     """Begin an epoch at the head of the branch, with the baseline that is known of it."""
     plan, number = training_plan(training), 0 if last is None else last.number + 1
     head = repository_of(training.project).head()
-    baseline = None
-    if last is not None:
-        promoted = last.state == EpochState.PROMOTED
-        baseline = (None if plan.remeasure else last.candidate) if promoted else last.baseline
+    baseline = None if last is None else _baseline_after(last, remeasure=plan.remeasure)
     same = baseline is not None and baseline.revision == head
     Epoch.objects.create(training=training, number=number, base_commit=head, baseline=baseline if same else None)
     return True
+
+
+def _baseline_after(last: Epoch, *, remeasure: bool) -> Experiment | None:
+    """Return what the next candidate is measured against; None where that is to be measured anew."""
+    if last.state == EpochState.PROMOTED:
+        return None if remeasure else last.candidate
+    incomparable = last.state == EpochState.INVALID and last.candidate is not None and not last.candidate.verdict
+    return None if incomparable else last.baseline
 
 
 def _without_measurement(epoch: Epoch) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from itertools import islice
@@ -181,12 +180,15 @@ def cancel(job_id: int) -> None:
 
 def cancel_group(group: str) -> int:
     """Ask every job of a group that has not ended to stop; returns how many were asked."""
+    jobs = Job.objects.filter(group=group)
     asked = 0
-    for job_id in Job.objects.filter(group=group).exclude(state__in=ENDED).values_list("pk", flat=True):
-        with suppress(Conflict):  # it ended meanwhile
-            cancel(job_id)
-            asked += 1
-    return asked
+    while True:  # again for those that were claimed or given back in between
+        ended = {"state": JobState.CANCELLED, "ended_at": timezone.now(), "message": "cancelled before it began"}
+        found = jobs.filter(state=JobState.QUEUED).update(**ended)
+        found += jobs.filter(state=JobState.RUNNING, cancel_requested=False).update(cancel_requested=True)
+        if not found:
+            return asked
+        asked += found
 
 
 def requeue_group(group: str) -> int:
