@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import msgspec
+from django.db import transaction
 
 from harnesslab.actions import jobs
+from harnesslab.actions.mirrors import say_again
 from harnesslab.actions.reruns import BELLS, QUEUE
 from harnesslab.core.canonical import digest
+from harnesslab.core.cells import Cell, by_case
 from harnesslab.core.certification import Certificate, chain_of
 from harnesslab.core.errors import Conflict, HarnessLabError
 from harnesslab.core.experiments import State
 from harnesslab.queries.cells import cells_of
 from harnesslab.queries.manifests import load_manifest
-from harnesslab.queries.measurements import certificates_of, get_measured, plan_of, rollouts_of
+from harnesslab.queries.measurements import certificates_of, get_measured, plan_of
 from harnesslab.queries.reruns import recipe_of
+from harnesslab.queries.rollouts import get_rollout
 from harnesslab.queries.tapes import StoredTape
 from harnesslab.store.models import Experiment, Job, JobState
 from harnesslab.store.models.jobs import ENDED
@@ -54,12 +60,23 @@ def certify(experiment: Experiment) -> bool:
     """
     if experiment.certification:
         return True
-    cells = cells_of([experiment.pk])[experiment.pk]
-    cases = list(dict.fromkeys(cell.case for cell in cells))
-    known = {case: found for case in cases if (found := _inherited(experiment, case)) is not None}
+    audits = Job.objects.filter(group=audits_of(experiment.pk))
+    if audits.exclude(state__in=ENDED).exists():
+        return False
+    cells = by_case(cells_of([experiment.pk])[experiment.pk])
+    there = {str(job.payload.get("case")): job for job in audits}
+    known = _inherited(experiment, {case: found for case, found in cells.items() if case not in there})
+    if new := [case for case in cells if case not in known and case not in there]:
+        _order(experiment, new)
+        return False
+    return _gathered(experiment, list(cells), known, there)
+
+
+@transaction.atomic
+def _order(experiment: Experiment, cases: Sequence[str]) -> None:
+    """Queue the audits, all or none: while one of them waits, nobody looks for what else there is to do."""
     group = audits_of(experiment.pk)
-    there = {str(job.payload.get("case")): job for job in Job.objects.filter(group=group)}
-    for place, case in enumerate(case for case in cases if case not in known and case not in there):
+    for place, case in enumerate(cases):
         jobs.enqueue(
             KIND,
             {"experiment": experiment.pk, "case": case},
@@ -68,10 +85,6 @@ def certify(experiment: Experiment) -> bool:
             group=group,
             silently=place >= BELLS,
         )
-    waiting = Job.objects.filter(group=group).exclude(state__in=ENDED).exists()
-    if waiting or len(known) + len(there) < len(cases):
-        return False
-    return _gathered(experiment, cases, known, there)
 
 
 def _gathered(experiment: Experiment, cases: list[str], known: dict[str, Certificate], there: dict[str, Job]) -> bool:
@@ -82,23 +95,36 @@ def _gathered(experiment: Experiment, cases: list[str], known: dict[str, Certifi
     found = {case: known.get(case) or Certificate.from_json(there[case].result["certificate"]) for case in cases}
     document = {case: certificate.to_json() for case, certificate in found.items()}
     Experiment.objects.filter(pk=experiment.pk).update(certification=frozen(document))
+    say_again(experiment.pk)
     return True
 
 
-def _inherited(experiment: Experiment, case: str) -> Certificate | None:
-    """Return a certificate of the same chain under the same identity from an earlier experiment; the newest."""
-    rows = rollouts_of(experiment.pk, case)
-    if len(rows) != 1:
-        return None
-    identity = load_manifest(rows[0].manifest_id).identity
-    chain = chain_of(StoredTape(rows[0]).trace(), recipe_of(rows[0]))
+def _inherited(experiment: Experiment, cells: Mapping[str, Sequence[Cell]]) -> dict[str, Certificate]:
+    """Return certificates of the same chain under the same identity from earlier experiments; the newest by case."""
+    given: dict[str, list[tuple[str, Certificate]]] = {}
     for earlier in _earlier(experiment):
-        given = certificates_of(earlier).get(case)
-        if given is not None and not chain.why_not and given.holds_for(chain.digest, identity):
-            return msgspec.structs.replace(given, inherited=given.inherited or earlier.name)
-    return None
+        for case, certificate in certificates_of(earlier).items():
+            if case in cells:
+                given.setdefault(case, []).append((earlier.name, certificate))
+    found = {}
+    for case, offered in given.items():
+        inherited = _held(cells[case], offered) if len(cells[case]) == 1 else None
+        if inherited is not None:
+            found[case] = inherited
+    return found
+
+
+def _held(cells: Sequence[Cell], offered: Sequence[tuple[str, Certificate]]) -> Certificate | None:
+    row = get_rollout(cells[0].rollout)
+    identity = load_manifest(row.manifest_id).identity
+    alike = [(name, given) for name, given in offered if given.identity == identity]
+    if not alike:
+        return None
+    chain = chain_of(StoredTape(row).trace(), recipe_of(row))
+    held = [(name, given) for name, given in alike if not chain.why_not and given.holds_for(chain.digest, identity)]
+    return next((msgspec.structs.replace(given, inherited=given.inherited or name) for name, given in held), None)
 
 
 def _earlier(experiment: Experiment) -> list[Experiment]:
     rows = Experiment.objects.filter(project=experiment.project_id, pk__lt=experiment.pk).exclude(certification=b"")
-    return list(rows.exclude(plan=b"").order_by("-pk")[:EARLIER])
+    return list(rows.exclude(plan=b"").only("name", "plan", "certification").order_by("-pk")[:EARLIER])

@@ -8,20 +8,21 @@ import msgspec
 
 from harnesslab.actions.anatomies import prepare as prepare_anatomies
 from harnesslab.actions.comparisons import prepare
+from harnesslab.actions.mirrors import say_again
 from harnesslab.core.attribution import Attribution, Origin, measurement_faults, origin_of
 from harnesslab.core.canonical import JSON
 from harnesslab.core.cells import Cell
 from harnesslab.core.certification import CertificateVerdict
 from harnesslab.core.contract import Contract
 from harnesslab.core.errors import Conflict, HarnessLabError, NotComparable
-from harnesslab.core.experiments import Verdict
+from harnesslab.core.experiments import State, Verdict
 from harnesslab.core.identity import IdentityDifference, identity_differences, refused
 from harnesslab.core.manifest import Difference
 from harnesslab.core.promotion import Decision, judge
 from harnesslab.core.rollout import Outcome
 from harnesslab.queries.comparisons import first_divergence
 from harnesslab.queries.criteria import CriterionBroken, criterion
-from harnesslab.queries.engines import engine_named
+from harnesslab.queries.engines import is_certified
 from harnesslab.queries.measurements import (
     Measured,
     certificates_of,
@@ -42,28 +43,42 @@ CONTRACT = Contract.parse()
 def decide(experiment: Experiment, criterion_name: str, changed: Collection[str] | None = None) -> Decision:
     """Judge a candidate, keep the decision and return it.
 
-    `changed` are the mechanisms that the candidate is said to change. Raises `Conflict` naming the conditions where
-    the two were not measured alike, so that they are no comparison.
+    `changed` are the mechanisms that the candidate is said to change. Raises `Conflict` where the two are no
+    comparison, such as naming the conditions where they were not measured alike; that is kept too.
     """
     row = get_measured(experiment.pk)
     if row.baseline is None:
         raise Conflict("there is no baseline to judge it against", where=row.name)
+    if running := next((each.name for each in (row.baseline, row) if each.state == State.RUNNING), ""):
+        raise Conflict("it is still being measured", where=running)
     for each in (row.baseline, row):
         while prepare_anatomies(counted_rollouts(each.pk)):
             continue
     before, after = measured(row.baseline.pk, anatomies=True), measured(row.pk, anatomies=True)
     differences = _identity(before, after)
-    if fields := refused(differences):
+    fields = refused(differences) + (["trials"] if row.trials != row.baseline.trials else [])
+    if fields:
         why = f"measured under other conditions than its baseline: {', '.join(fields)}"
-        Experiment.objects.filter(pk=row.pk, verdict="").update(decision=frozen({"refused": why, "fields": fields}))
-        raise Conflict(why, where=row.name)
-    decision = _decision(criterion_name, before, after)
+        raise _refused(row, Conflict(why, where=row.name), fields)
+    try:
+        decision = _decision(criterion_name, before, after)
+    except Conflict as error:
+        raise _refused(row, error) from None
     found = attributed(before, after, changed)
     document = {**decision.to_json(), **_beside(row, found, differences)}
     Experiment.objects.filter(pk=row.pk, verdict="").update(
         decision=frozen(document), verdict=decision.outcome, reason=storable(decision.reason, 200)
     )
+    say_again(row.pk)
     return decision
+
+
+def _refused(row: Experiment, error: Conflict, fields: list[str] | None = None) -> Conflict:
+    """Keep why the two are no comparison, and return it."""
+    document: dict[str, JSON] = {"refused": error.what, "fields": list[JSON](fields or [])}
+    Experiment.objects.filter(pk=row.pk, verdict="").update(decision=frozen(document))
+    say_again(row.pk)
+    return error
 
 
 def _identity(before: Measured, after: Measured) -> list[IdentityDifference]:
@@ -84,6 +99,8 @@ def _decision(name: str, before: Measured, after: Measured) -> Decision:
             baseline_solved=tuple(sorted(before.solved)),
             invalid_infra_tasks=cases,
         )
+    if gone := sorted({case for case, _ in before.missing} & after.cases.keys()):
+        raise Conflict(f"the baseline has not measured {', '.join(gone[:5])} at every trial", where="panel")
     chosen = criterion(name)
     try:
         return judge(chosen, before.cases, after.cases)
@@ -96,7 +113,7 @@ def _decision(name: str, before: Measured, after: Measured) -> Decision:
 def _beside(row: Experiment, found: list[Attribution], differences: list[IdentityDifference]) -> dict[str, JSON]:
     """Return what is kept beside the verdict: exclusions, attribution, faults, and how much it rests on."""
     plan = plan_of(row)
-    gate = engine_named(plan.engine).certified
+    gate = is_certified(plan.engine)
     excluded: dict[str, JSON] = {}
     if row.baseline is not None:
         for case, certificate in certificates_of(row.baseline).items():

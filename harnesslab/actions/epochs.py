@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 
+from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from harnesslab.actions import jobs
@@ -16,6 +18,7 @@ from harnesslab.actions.certifications import certify
 from harnesslab.actions.decisions import NOT_MEASURED, decide
 from harnesslab.actions.measurements import Purpose, conclude, measure
 from harnesslab.actions.memos import write_memo
+from harnesslab.core.canonical import parse
 from harnesslab.core.errors import Conflict, HarnessLabError
 from harnesslab.core.experiments import Kind, State, Verdict
 from harnesslab.core.training import OPEN, SKIPS, EpochState, TrainingState
@@ -41,44 +44,81 @@ def proposals_of(epoch_id: int) -> str:
     return f"{PROPOSE} {epoch_id}"
 
 
+def alone(project_id: int) -> AbstractContextManager[None]:
+    """Keep everybody else from a project's trainings: whoever begins, moves, stops or resumes one goes alone."""
+    return held(f"trainings of project {project_id}")
+
+
 def advance(training_id: int) -> None:
-    """Do all that can be done of a training now; an expected failure stops it with its sentence, to be taken up."""
-    with held(f"training {training_id}"):
+    """Do all that can be done of a training now, and close its experiments that have ended.
+
+    An expected failure stops it with its sentence, to be taken up; any other one is said too, and fails it.
+    """
+    with alone(get_training(training_id).project_id):
         try:
+            for experiment in Experiment.objects.filter(training=training_id, state=State.RUNNING):
+                conclude(experiment.pk)
             while _step(get_training(training_id)):
                 continue
         except HarnessLabError as error:
             log.info("training %s stops: %s", training_id, error.sentence)
             _end(training_id, TrainingState.STOPPED, error.sentence)
+        except DatabaseError:  # it is away for a moment, and whoever asks next goes on
+            raise
+        except Exception as error:
+            log.exception("training %s failed unexpectedly", training_id)
+            _end(training_id, TrainingState.FAILED, f"{type(error).__name__}: {error}")
+
+
+def begin_again(training: Training) -> None:
+    """Open the next epoch of a training that stopped between two, though epochs were skipped before it."""
+    last = _last(training)
+    if last is None or last.state in OPEN or last.number + 1 >= training_plan(training).epochs:
+        return
+    _open(training, last)
 
 
 def _step(training: Training) -> bool:
     """Take one step; False where nothing can be done but wait."""
     if training.state != TrainingState.RUNNING:
         return False
-    epoch = Epoch.objects.filter(training=training).order_by("-number").first()
+    epoch = _last(training)
     if epoch is None or epoch.state not in OPEN:
         return _next_epoch(training, epoch)
     return _STEPS[EpochState(epoch.state)](get_epoch(epoch.pk))
 
 
+def _last(training: Training) -> Epoch | None:
+    return Epoch.objects.filter(training=training).order_by("-number").first()
+
+
 def _next_epoch(training: Training, last: Epoch | None) -> bool:
     plan = training_plan(training)
-    number = 0 if last is None else last.number + 1
-    if number >= plan.epochs:
+    if (0 if last is None else last.number + 1) >= plan.epochs:
         return _end(training.pk, TrainingState.DONE, f"all {plan.epochs} epochs are over")
     recent = Epoch.objects.filter(training=training).order_by("-number")[:SKIPS]
     if len(recent) == SKIPS and all(_without_measurement(epoch) for epoch in recent):
         why = "; ".join(epoch.reason for epoch in recent)
         return _end(training.pk, TrainingState.STOPPED, f"{SKIPS} epochs in a row measured no candidate: {why}")
+    return _open(training, last)
+
+
+def _open(training: Training, last: Epoch | None) -> bool:
+    """Begin an epoch at the head of the branch, with the baseline that is known of it."""
+    plan, number = training_plan(training), 0 if last is None else last.number + 1
     head = repository_of(training.project).head()
-    baseline = None
-    if last is not None:
-        promoted = last.state == EpochState.PROMOTED
-        baseline = (None if plan.remeasure else last.candidate) if promoted else last.baseline
+    baseline = None if last is None else _baseline_after(last, remeasure=plan.remeasure)
     same = baseline is not None and baseline.revision == head
     Epoch.objects.create(training=training, number=number, base_commit=head, baseline=baseline if same else None)
     return True
+
+
+def _baseline_after(last: Epoch, *, remeasure: bool) -> Experiment | None:
+    """Return what the next candidate is measured against; None where that is to be measured anew."""
+    if last.state == EpochState.PROMOTED:
+        return None if remeasure else last.candidate
+    incomparable = last.state == EpochState.INVALID and last.candidate is not None and not last.candidate.verdict
+    return None if incomparable else last.baseline
 
 
 def _without_measurement(epoch: Epoch) -> bool:
@@ -91,11 +131,12 @@ def _measure_baseline(epoch: Epoch) -> bool:
         purpose = Purpose(Kind.BASELINE, training=training)
         tried = Experiment.objects.filter(training=training, revision=epoch.base_commit, kind=Kind.BASELINE).count()
         key = f"training {training.pk} baseline {epoch.number} {tried}"
-        made = measure(training.project, epoch.base_commit, training.panel, plan.measure, purpose, key=key)
-        repository_of(training.project).keep_experiment(made.name, made.revision)
-        Epoch.objects.filter(pk=epoch.pk).update(baseline=made)
+        with transaction.atomic():  # a kill leaves all of it or nothing, so that nothing is measured twice
+            made = measure(training.project, epoch.base_commit, training.panel, plan.measure, purpose, key=key)
+            repository_of(training.project).keep_experiment(made.name, made.revision)
+            Epoch.objects.filter(pk=epoch.pk).update(baseline=made)
         return True
-    if _waits(epoch.baseline):
+    if epoch.baseline.state == State.RUNNING:
         return False
     if epoch.baseline.state == State.CANCELLED:
         Epoch.objects.filter(pk=epoch.pk).update(baseline=None)
@@ -130,7 +171,7 @@ def _propose(epoch: Epoch) -> bool:
         return False
     if job.state != JobState.DONE:
         raise Conflict(f"the proposer came to no end: {job.message}", where=f"epoch {epoch.number + 1}")
-    result = as_object(job.result)
+    result = as_object(parse(str(job.result["proposal"])))
     if result.get("over"):
         Epoch.objects.filter(pk=epoch.pk).delete()
         return _end(epoch.training_id, TrainingState.DONE, str(result["declined"]))
@@ -146,7 +187,7 @@ def _measure_candidate(epoch: Epoch) -> bool:
     if epoch.candidate is None:
         _order_candidate(epoch)
         return True
-    if _waits(epoch.candidate):
+    if epoch.candidate.state == State.RUNNING:
         return False
     if epoch.candidate.state == State.CANCELLED:
         return _close(epoch, EpochState.SKIPPED, f"{epoch.candidate.name} was cancelled")
@@ -165,9 +206,10 @@ def _order_candidate(epoch: Epoch) -> None:
         asked = plan.measure_only(cases)
     purpose = Purpose(Kind.CANDIDATE, baseline, training, epoch.mechanism, epoch.base_commit)
     key = f"training {training.pk} candidate {epoch.number}"
-    made = measure(training.project, epoch.commit, training.panel, asked, purpose, key=key)
-    repository_of(training.project).keep_experiment(made.name, made.revision)
-    Epoch.objects.filter(pk=epoch.pk).update(candidate=made)
+    with transaction.atomic():
+        made = measure(training.project, epoch.commit, training.panel, asked, purpose, key=key)
+        repository_of(training.project).keep_experiment(made.name, made.revision)
+        Epoch.objects.filter(pk=epoch.pk).update(candidate=made)
 
 
 def _judge(epoch: Epoch, candidate: Experiment) -> bool:
@@ -186,25 +228,18 @@ def _judge(epoch: Epoch, candidate: Experiment) -> bool:
     return _close(epoch, _ENDS[Verdict(row.verdict)], row.reason)
 
 
-def _waits(experiment: Experiment) -> bool:
-    """Say whether an experiment still runs, closing it where all of its rollouts have ended."""
-    if experiment.state == State.RUNNING:
-        conclude(experiment.pk)
-        experiment.refresh_from_db(fields=["state"])
-    return experiment.state == State.RUNNING
-
-
 def _move(epoch: Epoch, state: EpochState) -> bool:
     return bool(Epoch.objects.filter(pk=epoch.pk, state=epoch.state).update(state=state))
 
 
 def _close(epoch: Epoch, state: EpochState, reason: str) -> bool:
-    """End an epoch and write the memo that follows it."""
-    now = timezone.now()
-    Epoch.objects.filter(pk=epoch.pk).update(state=state, reason=storable(reason), ended_at=now)
-    fresh = get_epoch(epoch.pk)
-    notes = as_object(thawed(fresh.proposer)).get("memo")
-    write_memo(fresh, notes if isinstance(notes, str) else None)
+    """End an epoch and write the memo that follows it, both or neither: the notes are kept nowhere else."""
+    with transaction.atomic():
+        ended = {"state": state, "reason": storable(reason), "ended_at": timezone.now()}
+        Epoch.objects.filter(pk=epoch.pk).update(**ended)
+        fresh = get_epoch(epoch.pk)
+        notes = as_object(thawed(fresh.proposer)).get("memo")
+        write_memo(fresh, notes if isinstance(notes, str) else None)
     return True
 
 

@@ -7,11 +7,13 @@ from typing import Any
 
 from django.db import transaction
 
-from harnesslab.core.canonical import JSON, bytes_digest
+from harnesslab.actions.memos import keep_memo
+from harnesslab.actions.mirrors import say_again
+from harnesslab.core.canonical import JSON
 from harnesslab.core.cells import by_case, solved_cases
 from harnesslab.core.experiments import ExperimentRecord, State
 from harnesslab.queries.cells import cells_of
-from harnesslab.store.models import Experiment, Memo, Project
+from harnesslab.store.models import Experiment, Project
 from harnesslab.store.text import as_object, frozen, storable, thawed
 
 NAME = 200
@@ -38,6 +40,7 @@ def store_record(record: ExperimentRecord) -> Experiment:
     if row.baseline is None and row.baseline_name:
         row.baseline = Experiment.objects.filter(project=project, name=row.baseline_name).exclude(pk=row.pk).first()
     row.save()
+    say_again(row.pk)
     waiting = Experiment.objects.filter(project=project, baseline_name=name, baseline=None)
     waiting.exclude(pk=row.pk).update(baseline=row)
     if record.memo:
@@ -70,10 +73,7 @@ def _merged(stored: bytes | memoryview, stated: Mapping[str, JSON]) -> bytes:
 
 def _store_memo(record: ExperimentRecord, row: Experiment) -> None:
     """Keep a memo once; it follows the newest experiment that it names."""
-    body = record.memo.encode("utf-8", "surrogateescape")
-    memo, _ = Memo.objects.get_or_create(
-        project=row.project, digest=bytes_digest(body), defaults={"body": frozen({"text": record.memo})}
-    )
+    memo = keep_memo(row.project, record.memo)
     names = (record.external_id, record.revision[:12])
     if not any(name and name in record.memo for name in names):
         return
@@ -87,11 +87,13 @@ def _age(row: Experiment) -> tuple[float, int]:
 
 
 def refresh(experiments: Iterable[int]) -> None:
-    """Count the cases and trials of experiments from their rollouts, and those solved at every trial.
+    """Count the cases and trials of imported experiments from their rollouts, and those solved at every trial.
 
-    A case that was never run counts. An experiment without rollouts keeps what its source states.
+    A case that was never run counts. An experiment without rollouts keeps what its source states; one that was
+    measured here has counted already.
     """
-    for pk, cells in cells_of(list(experiments)).items():
+    imported = Experiment.objects.filter(pk__in=list(experiments), state=State.IMPORTED).values_list("pk", flat=True)
+    for pk, cells in cells_of(list(imported)).items():
         if cells:
             cases = by_case(cells)
             Experiment.objects.filter(pk=pk).update(

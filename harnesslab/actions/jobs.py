@@ -7,8 +7,10 @@ a running job whose lease ran out is queued again, and after `max_attempts` it h
 from __future__ import annotations
 
 import secrets
-from contextlib import suppress
+from collections.abc import Iterable
 from datetime import timedelta
+from functools import partial
+from itertools import islice
 
 from django.db import IntegrityError, transaction
 from django.db.models import F
@@ -22,6 +24,8 @@ from harnesslab.store.models.jobs import ENDED
 from harnesslab.store.text import storable
 
 LEASE = timedelta(seconds=30)
+BATCH = 200
+"""Jobs that one statement queues."""
 
 
 def enqueue(
@@ -37,7 +41,7 @@ def enqueue(
 ) -> Job:
     """Queue a job and ring the bell on commit; the same idempotency key gives the job that is already there.
 
-    One of many is queued `silently`: a worker that ends a job rings for the next.
+    One of many is queued `silently`: a worker that ends a job rings for the next. See `enqueue_all` too.
     """
     if idempotency_key:
         known = Job.objects.filter(idempotency_key=idempotency_key).first()
@@ -59,6 +63,17 @@ def enqueue(
     except IntegrityError:
         return Job.objects.get(idempotency_key=idempotency_key)
     return job
+
+
+def enqueue_all(waiting: Iterable[Job], *, bells: int) -> None:
+    """Queue many new jobs in few statements and ring for the first ones; raises `IntegrityError` for a known key."""
+    rows = iter(waiting)
+    with transaction.atomic():
+        while batch := list(islice(rows, BATCH)):
+            made = Job.objects.bulk_create(batch)
+            for job in made[:bells]:
+                transaction.on_commit(partial(queue.ring, job.pk, job.queue))
+            bells = max(0, bells - len(made))
 
 
 def begin(kind: str, payload: dict[str, object], user: User | None = None) -> tuple[Job, str]:
@@ -118,7 +133,10 @@ def fail(job_id: int, lease: str, message: str) -> bool:
 
 
 def stop(job_id: int, lease: str) -> bool:
-    """End a job that was asked to stop."""
+    """End a job that was asked to stop; one that is wanted again by then is queued again."""
+    wanted = Job.objects.filter(pk=job_id, lease=lease, cancel_requested=False)
+    if wanted.exists() and give_back(job_id, lease):
+        return False
     return _end(job_id, lease, JobState.CANCELLED, "cancelled", {})
 
 
@@ -162,23 +180,30 @@ def cancel(job_id: int) -> None:
 
 def cancel_group(group: str) -> int:
     """Ask every job of a group that has not ended to stop; returns how many were asked."""
+    jobs = Job.objects.filter(group=group)
     asked = 0
-    for job_id in Job.objects.filter(group=group).exclude(state__in=ENDED).values_list("pk", flat=True):
-        with suppress(Conflict):  # it ended meanwhile
-            cancel(job_id)
-            asked += 1
-    return asked
+    while True:  # again for those that were claimed or given back in between
+        ended = {"state": JobState.CANCELLED, "ended_at": timezone.now(), "message": "cancelled before it began"}
+        found = jobs.filter(state=JobState.QUEUED).update(**ended)
+        found += jobs.filter(state=JobState.RUNNING, cancel_requested=False).update(cancel_requested=True)
+        if not found:
+            return asked
+        asked += found
 
 
 def requeue_group(group: str) -> int:
-    """Queue the cancelled and failed jobs of a group again; returns how many."""
+    """Queue the cancelled and failed jobs of a group again; returns how many.
+
+    One that was asked to stop and still runs is let go on.
+    """
+    Job.objects.filter(group=group, state=JobState.RUNNING, cancel_requested=True).update(cancel_requested=False)
     back = Job.objects.filter(group=group, state__in=(JobState.CANCELLED, JobState.FAILED))
     queues = set(back.values_list("queue", flat=True))
     count = back.update(
         state=JobState.QUEUED, attempt=0, cancel_requested=False, ended_at=None, message="queued again", result={}
     )
     for name in queues:
-        ring_next(name)
+        transaction.on_commit(partial(ring_next, name))
     return count
 
 

@@ -11,7 +11,6 @@ from django.utils import timezone
 
 from harnesslab.accounts.models import User
 from harnesslab.actions import jobs, orders, reruns
-from harnesslab.core.canonical import digest
 from harnesslab.core.cases import CaseDefinition
 from harnesslab.core.errors import Conflict
 from harnesslab.core.experiments import Binding, Kind, Plan, State
@@ -80,16 +79,9 @@ def _known(key: str) -> Experiment | None:
 
 def _order(row: Experiment, recipes: Iterable[Recipe], user: User | None) -> None:
     """Queue a job a recipe; a few are rung for, and a worker that ends one rings for the next."""
-    panel = row.panel.panel.name if row.panel is not None else ""
-    for place, recipe in enumerate(recipes):
-        orders.order(
-            recipe,
-            Belonging(row.project.name, panel, row.name, recipe.trial),
-            user=user,
-            key=f"experiment {row.pk} {digest(recipe.case.name)[:16]} {recipe.trial}",
-            group=group_of(row.pk),
-            silently=place >= reruns.BELLS,
-        )
+    project, panel = row.project.name, row.panel.panel.name if row.panel is not None else ""
+    asked = ((recipe, Belonging(project, panel, row.name, recipe.trial)) for recipe in recipes)
+    orders.order_all(asked, group=group_of(row.pk), user=user)
 
 
 def _recipes(binding: Binding, commit: str, cases: Sequence[CaseDefinition], plan: Plan) -> Iterator[Recipe]:
@@ -149,10 +141,10 @@ def conclude(experiment_id: int) -> bool:
     One whose rollouts were cancelled because its training stopped stays open: they are queued again when it goes on.
     """
     group = group_of(experiment_id)
+    if Job.objects.filter(group=group).exclude(state__in=ENDED).exists():
+        return False
     waits = Experiment.objects.filter(pk=experiment_id, training__state=TrainingState.STOPPED)
     if waits.exists() and Job.objects.filter(group=group, state=JobState.CANCELLED).exists():
-        return False
-    if Job.objects.filter(group=group).exclude(state__in=ENDED).exists():
         return False
     found = measured(experiment_id)
     closed = Experiment.objects.filter(pk=experiment_id, state=State.RUNNING).update(

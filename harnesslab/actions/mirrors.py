@@ -11,7 +11,7 @@ from django.utils import timezone
 from harnesslab.accounts.models import User
 from harnesslab.actions import jobs
 from harnesslab.core.errors import Conflict, InvalidValue
-from harnesslab.queries.mirrors import enabled_mirrors, get_mirror, missing
+from harnesslab.queries.mirrors import enabled_mirrors, get_mirror, lacks
 from harnesslab.store.models import AuditEntry, Job, JobState, Mirror, Mirrored, Project
 from harnesslab.store.models.jobs import ENDED
 from harnesslab.store.text import storable
@@ -75,7 +75,7 @@ def keep_up() -> None:
         last = Job.objects.filter(group=f"{KIND} {mirror.pk}").order_by("-pk").first()
         if last is not None and last.state == JobState.FAILED and _resting(last):
             continue
-        if missing(mirror):
+        if lacks(mirror):
             order(mirror)
 
 
@@ -90,6 +90,11 @@ def note_made(mirror: int, remote: str, *, experiment: int | None = None, rollou
         Mirrored.objects.update_or_create(mirror_id=mirror, experiment_id=experiment, defaults=said)
     if rollout is not None:
         Mirrored.objects.update_or_create(mirror_id=mirror, rollout_id=rollout, defaults=said)
+
+
+def say_again(experiment: int) -> None:
+    """Let an experiment be copied again, since more is known of it; its run stays the same one."""
+    Mirrored.objects.filter(experiment_id=experiment).update(complete=False)
 
 
 def note_pass(mirror: int, sentence: str) -> None:

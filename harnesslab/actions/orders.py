@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
 from django.db import IntegrityError
 from django.db.models import QuerySet
@@ -10,10 +11,11 @@ from django.db.models import QuerySet
 from harnesslab.accounts.models import User
 from harnesslab.actions import jobs, reruns
 from harnesslab.actions.recorder import interrupt
+from harnesslab.core.canonical import digest
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.recipe import Recipe
 from harnesslab.core.rollout import UNSCORABLE
-from harnesslab.queries.orders import Belonging
+from harnesslab.queries.orders import Belonging, payload_of
 from harnesslab.queries.rollouts import get_rollout
 from harnesslab.store.models import Job, Rollout
 from harnesslab.store.models.jobs import ENDED
@@ -22,34 +24,40 @@ from harnesslab.store.text import as_object, frozen, thawed
 log = logging.getLogger(__name__)
 
 
-def order(
-    recipe: Recipe,
-    belonging: Belonging,
-    *,
-    user: User | None = None,
-    key: str = "",
-    group: str = "",
-    silently: bool = False,
-) -> Job:
-    """Queue a fresh rollout of a case; the same key gives the job that is already there. See `jobs.enqueue`."""
-    payload: dict[str, object] = {
-        "recipe": recipe.to_json(),
+def order(recipe: Recipe, belonging: Belonging, *, user: User | None = None, key: str = "") -> Job:
+    """Queue a fresh rollout of a case; the same key gives the job that is already there."""
+    total = recipe.case.budgets.steps
+    return jobs.enqueue(
+        reruns.KIND, _payload(recipe, belonging), idempotency_key=key, user=user, total=total, queue_name=reruns.QUEUE
+    )
+
+
+def order_all(asked: Iterable[tuple[Recipe, Belonging]], *, group: str, user: User | None = None) -> None:
+    """Queue fresh rollouts of a group that has none yet, at most one a case and trial."""
+    waiting = (
+        Job(
+            kind=reruns.KIND,
+            queue=reruns.QUEUE,
+            group=group,
+            payload=_payload(recipe, belonging),
+            idempotency_key=f"{group} {digest(recipe.case.name)[:16]} {belonging.trial}",
+            total=recipe.case.budgets.steps,
+            created_by=user,
+        )
+        for recipe, belonging in asked
+    )
+    jobs.enqueue_all(waiting, bells=reruns.BELLS)
+
+
+def _payload(recipe: Recipe, belonging: Belonging) -> dict[str, object]:
+    return {
+        "recipe": payload_of(recipe),
         "project": belonging.project,
         "panel": belonging.panel,
         "experiment": belonging.experiment,
         "trial": belonging.trial,
         "tags": list(belonging.tags),
     }
-    return jobs.enqueue(
-        reruns.KIND,
-        payload,
-        idempotency_key=key,
-        user=user,
-        total=recipe.case.budgets.steps,
-        queue_name=reruns.QUEUE,
-        group=group,
-        silently=silently,
-    )
 
 
 def ended_already(job_id: int) -> Rollout | None:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Mapping
 
+from django.db import DatabaseError
 from django.db.models import Q
 
-from harnesslab.actions.certifications import certify
+from harnesslab.actions.certifications import KIND, certify
 from harnesslab.actions.decisions import decide
-from harnesslab.actions.epochs import advance
+from harnesslab.actions.epochs import PROPOSE, advance
 from harnesslab.actions.measurements import conclude
 from harnesslab.actions.mirrors import keep_up
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.experiments import Kind, State
 from harnesslab.core.natural import natural
 from harnesslab.core.promotion import StrictPareto
-from harnesslab.queries.measurements import get_measured
-from harnesslab.queries.trainings import get_epoch, running_trainings
+from harnesslab.queries.measurements import get_measured, group_of
+from harnesslab.queries.trainings import get_epoch, trainings_to_follow
 from harnesslab.store.models import Experiment
 
 log = logging.getLogger(__name__)
@@ -26,34 +28,53 @@ def after(group: str) -> None:
     """Do what follows the end of a job of a group; nothing for a group that nothing waits for."""
     word, _, number = group.partition(" ")
     pk = natural(number)
-    if pk is None or word not in ("experiment", "certify", "propose"):
-        return
-    try:
-        if word == "propose":
-            advance(get_epoch(pk).training_id)
-        elif word == "certify" and get_measured(pk).training_id is None:
-            certify(get_measured(pk))
-        else:
-            _after_experiment(pk)
-    except HarnessLabError as error:  # such as a row that was deleted meanwhile
-        log.warning("after %s: %s", group, error.sentence)
+    if pk is not None and word in _FOLLOWS:
+        _safely(group, lambda: _FOLLOWS[word](pk))
 
 
 def follow_up() -> None:
     """Look after everything that runs: what a killed process left undone is done now."""
-    unjudged = Q(state=State.DONE, kind=Kind.CANDIDATE, training=None, baseline__isnull=False, decision=b"")
-    waiting = Experiment.objects.filter(Q(state=State.RUNNING) | unjudged).exclude(plan=b"")
-    for experiment in waiting.values_list("pk", flat=True):
-        after(f"experiment {experiment}")
-    for training in running_trainings():
-        advance(training)
-    keep_up()
+    unjudged = Q(state=State.DONE, kind=Kind.CANDIDATE, decision=b"") & ~Q(baseline__state=State.RUNNING)
+    alone = Experiment.objects.filter(Q(state=State.RUNNING) | unjudged & Q(baseline__isnull=False), training=None)
+    for experiment in alone.exclude(plan=b"").values_list("pk", flat=True):
+        after(group_of(experiment))
+    for training in trainings_to_follow():
+        _safely(f"training {training}", lambda training=training: advance(training))  # type: ignore[misc]
+    _safely("mirrors", keep_up)
+
+
+def _safely(what: str, do: Callable[[], object]) -> None:
+    """Do one thing of many: that it fails keeps nobody from the others, nor ends the sweeper."""
+    try:
+        do()
+    except HarnessLabError as error:  # such as a row that was deleted meanwhile
+        log.warning("after %s: %s", what, error.sentence)
+    except DatabaseError:  # away for a moment: all of it is asked again
+        raise
+    except Exception:
+        log.exception("after %s", what)
 
 
 def _after_experiment(experiment_id: int) -> None:
-    conclude(experiment_id)
     row = get_measured(experiment_id)
     if row.training_id is not None:
         advance(row.training_id)
-    elif row.state == State.DONE and row.kind == Kind.CANDIDATE and row.baseline is not None and not row.decision:
+        return
+    conclude(experiment_id)
+    row = get_measured(experiment_id)
+    judged = row.kind != Kind.CANDIDATE or row.baseline is None or row.decision
+    if row.state == State.DONE and not judged and row.baseline is not None and row.baseline.state != State.RUNNING:
         decide(row, StrictPareto.name)
+
+
+def _after_audit(experiment_id: int) -> None:
+    _after_experiment(experiment_id)
+    certify(get_measured(experiment_id))
+
+
+_FOLLOWS: Mapping[str, Callable[[int], None]] = {
+    "experiment": _after_experiment,
+    KIND: _after_audit,
+    PROPOSE: lambda epoch: advance(get_epoch(epoch).training_id),
+}
+"""By the first word of a group."""

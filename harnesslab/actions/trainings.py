@@ -7,15 +7,16 @@ from django.db import IntegrityError, transaction
 from harnesslab.accounts.models import User
 from harnesslab.actions import jobs
 from harnesslab.actions.certifications import audits_of
-from harnesslab.actions.epochs import advance, proposals_of
+from harnesslab.actions.epochs import advance, alone, begin_again, proposals_of
 from harnesslab.core.errors import Conflict, InvalidValue
-from harnesslab.core.training import OPEN, TrainingPlan, TrainingState
+from harnesslab.core.experiments import State
+from harnesslab.core.training import OPEN, EpochState, TrainingPlan, TrainingState
 from harnesslab.queries.criteria import criterion
 from harnesslab.queries.engines import engine_named
 from harnesslab.queries.measurements import group_of
 from harnesslab.queries.panels import definition_of
 from harnesslab.queries.trainings import get_training, repository_of
-from harnesslab.store.models import AuditEntry, Epoch, PanelRevision, Project, Training
+from harnesslab.store.models import AuditEntry, Epoch, Experiment, PanelRevision, Project, Training
 from harnesslab.store.text import frozen
 from workers.training.proposers import proposer
 
@@ -29,9 +30,17 @@ def train(
 
     Raises `InvalidValue`, `NotFound` or `Conflict` for what can't be trained: a dirty or missing branch among them.
     """
-    known = Training.objects.filter(key=key).first() if key else None
-    if known is not None:
-        return known
+    with alone(project.pk):
+        row = _known(key) or _begin(project, panel, plan, user, key)
+    advance(row.pk)
+    return get_training(row.pk)
+
+
+def _known(key: str) -> Training | None:
+    return Training.objects.filter(key=key).first() if key else None
+
+
+def _begin(project: Project, panel: PanelRevision, plan: TrainingPlan, user: User | None, key: str) -> Training:
     _check(project, panel, plan)
     try:
         with transaction.atomic():
@@ -40,13 +49,11 @@ def train(
             )
             if user is not None:
                 AuditEntry.objects.create(user=user, action="train", subject=f"training {row.pk}", detail={})
-    except IntegrityError:
-        known = Training.objects.filter(key=key).first() if key else None
-        if known is None:
+    except IntegrityError:  # the key was used in another project
+        if (known := _known(key)) is None:
             raise
         return known
-    advance(row.pk)
-    return get_training(row.pk)
+    return row
 
 
 def _check(project: Project, panel: PanelRevision, plan: TrainingPlan) -> None:
@@ -60,6 +67,10 @@ def _check(project: Project, panel: PanelRevision, plan: TrainingPlan) -> None:
     repository = repository_of(project)
     repository.head()
     repository.refuse_dirty()
+    _refuse_another(project)
+
+
+def _refuse_another(project: Project) -> None:
     other = Training.objects.filter(project=project, state=TrainingState.RUNNING).first()
     if other is not None:
         raise Conflict(f"training {other.pk} of the project is running", hint="stop it, or wait for its end")
@@ -67,32 +78,39 @@ def _check(project: Project, panel: PanelRevision, plan: TrainingPlan) -> None:
 
 def stop(training_id: int) -> None:
     """Stop a training where it is: what is measured stays, what is not is cancelled and can be queued again."""
-    if not Training.objects.filter(pk=training_id, state=TrainingState.RUNNING).update(
-        state=TrainingState.STOPPED, sentence="stopped on request"
-    ):
-        raise Conflict("the training is not running", where=f"training {training_id}")
-    for group in _groups(get_training(training_id)):
-        jobs.cancel_group(group)
+    training = get_training(training_id)
+    with alone(training.project_id):
+        if not Training.objects.filter(pk=training_id, state=TrainingState.RUNNING).update(
+            state=TrainingState.STOPPED, sentence="stopped on request"
+        ):
+            raise Conflict("the training is not running", where=f"training {training_id}")
+        for group in _groups(training):
+            jobs.cancel_group(group)
 
 
 def resume(training_id: int) -> None:
-    """Go on where a training stopped."""
+    """Go on where a training stopped; between two epochs, with the next one."""
     training = get_training(training_id)
     repository_of(training.project).refuse_dirty()
-    if not Training.objects.filter(pk=training_id, state__in=(TrainingState.STOPPED, TrainingState.FAILED)).update(
-        state=TrainingState.RUNNING, sentence="", ended_at=None
-    ):
-        raise Conflict("the training has not stopped", where=f"training {training_id}")
-    for group in _groups(training):
-        jobs.requeue_group(group)
+    again = Training.objects.filter(pk=training_id, state__in=(TrainingState.STOPPED, TrainingState.FAILED))
+    with alone(training.project_id), transaction.atomic():
+        if not again.exists():
+            raise Conflict("the training has not stopped", where=f"training {training_id}")
+        _refuse_another(training.project)
+        again.update(state=TrainingState.RUNNING, sentence="", ended_at=None)
+        for group in _groups(training):
+            jobs.requeue_group(group)
+        begin_again(training)
     advance(training_id)
 
 
 def _groups(training: Training) -> list[str]:
-    """Return the groups of the jobs that a training's open epoch waits for."""
+    """Return the groups of the jobs that a training waits for; experiments that are over are left as they are."""
+    running = Experiment.objects.filter(training=training, state=State.RUNNING).values_list("pk", flat=True)
+    groups = [group_of(experiment) for experiment in running]
     epoch = Epoch.objects.filter(training=training, state__in=OPEN).order_by("-number").first()
     if epoch is None:
-        return []
-    measured = [each for each in (epoch.baseline_id, epoch.candidate_id) if each is not None]
-    groups = [group_of(each) for each in measured] + [audits_of(each) for each in measured]
+        return groups
+    if epoch.state == EpochState.CERTIFYING and epoch.baseline_id is not None:
+        groups.append(audits_of(epoch.baseline_id))
     return [*groups, proposals_of(epoch.pk)]

@@ -94,8 +94,8 @@ class Chain:
 
 
 def chain_of(trace: Trace, recipe: Recipe | None) -> Chain:
-    """Read a rollout's chain."""
-    calls = [event for event in trace.events if isinstance(event, ToolCall)]
+    """Read a rollout's chain: what ran; a call that was answered with an error alone touched nothing."""
+    calls = [event for event in trace.events if isinstance(event, ToolCall) and _ran(event)]
     verdicts = [event for event in trace.events if isinstance(event, Verification)]
     tests = verdicts[-1].tests if verdicts else ()
     return Chain(calls, tests, _why_not(trace, calls, tests, recipe))
@@ -114,6 +114,10 @@ def _why_not(trace: Trace, calls: Sequence[ToolCall], tests: Sequence[TestResult
     if any(test.passed is None for test in tests):
         return "its verification timed out, and where it stops the next time is chance"
     return ""
+
+
+def _ran(call: ToolCall) -> bool:
+    return call.has_result or call.error is None
 
 
 def command_of(call: ToolCall) -> str:

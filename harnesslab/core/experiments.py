@@ -104,8 +104,9 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
         """Return the plan; raises `InvalidValue` for one that can't be run."""
         if not 1 <= self.trials <= 100:
             raise InvalidValue(f"{self.trials} trials", where="trials", hint="from 1 to 100")
-        if not self.root_seed.isascii() or not self.root_seed.isdigit() or int(self.root_seed) >= 2**63:
-            raise InvalidValue(f"no seed: {self.root_seed!r}", where="seed", hint="a whole number below 2^63")
+        seed = self.root_seed
+        if not (seed.isascii() and seed.isdigit() and len(seed) <= 19 and int(seed) < 2**63):
+            raise InvalidValue(f"no seed: {seed[:40]!r}", where="seed", hint="a whole number below 2^63")
         return self
 
 

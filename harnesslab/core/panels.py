@@ -12,6 +12,7 @@ from harnesslab.core.errors import InvalidValue
 
 SCHEMA = "harnesslab.panel/1"
 MOST_CASES = 5000
+LONGEST_NAME = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,10 @@ class PanelDefinition:
 
     def __post_init__(self) -> None:
         names = Counter(case.name for case in self.cases)
+        odd = next((name for name in names if not name.isprintable() or not 0 < len(name) <= LONGEST_NAME), None)
+        if odd is not None:
+            hint = f"from 1 to {LONGEST_NAME} printable characters"
+            raise InvalidValue(f"no name of a case: {odd[:80]!r}", where="panel", hint=hint)
         twice = next((name for name, count in names.items() if count > 1), None)
         if twice is not None:
             raise InvalidValue(f"two cases are named {twice!r}", where="panel")

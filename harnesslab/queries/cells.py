@@ -6,8 +6,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
+from django.db.models import Q
+
 from harnesslab.core.anatomy import Anatomy
 from harnesslab.core.cells import Cell
+from harnesslab.core.experiments import State
 from harnesslab.core.rollout import Outcome
 from harnesslab.store.models import Rollout
 from harnesslab.store.text import thawed
@@ -29,18 +32,21 @@ _COLUMNS = (
 )
 
 
-def cells_of(experiments: Sequence[int], *, anatomies: bool = False) -> dict[int, list[Cell]]:
-    """Return the counted cells by experiment, in the order in which their cases were first stored.
+def cells_of(experiments: Sequence[int], *, anatomies: bool = False, case: str = "") -> dict[int, list[Cell]]:
+    """Return the counted cells by experiment, of one `case` or all, in the order in which they were first stored.
 
     The last rollout of a case and trial counts; one that was interrupted or still runs gives way to any that ended.
+    What was imported under the name of an experiment that was measured here is no part of it.
     With `anatomies`, what each trace adds up to comes along where it is kept.
     """
     columns = (*_COLUMNS, "anatomy") if anatomies else _COLUMNS
-    rows = Rollout.objects.filter(experiment_id__in=experiments, mode="").order_by("pk").values_list(*columns)
+    ours = Q(source=None) | Q(experiment__state=State.IMPORTED)
+    rollouts = Rollout.objects.filter(ours, experiment_id__in=experiments, mode="").order_by("pk")
+    rows = (rollouts.filter(case__name=case) if case else rollouts).values_list(*columns)
     found: dict[int, dict[tuple[str, int], Cell]] = defaultdict(dict)
-    for pk, experiment, case, trial, outcome, steps, seconds, model, used, output, cached, path, *rest in rows:
+    for pk, experiment, name, trial, outcome, steps, seconds, model, used, output, cached, path, *rest in rows:
         cell = Cell(
-            case=case,
+            case=name,
             trial=trial,
             outcome=Outcome(outcome),
             rollout=pk,
@@ -53,7 +59,7 @@ def cells_of(experiments: Sequence[int], *, anatomies: bool = False) -> dict[int
             path=bytes(path or b""),
             anatomy=Anatomy.from_json(thawed(rest[0])) if rest and rest[0] else None,
         )
-        key = (case, trial)
+        key = (name, trial)
         found[experiment][key] = _counted(found[experiment].get(key), cell)
     return {experiment: list(found[experiment].values()) for experiment in experiments}
 

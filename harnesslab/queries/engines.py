@@ -74,6 +74,11 @@ def engine_named(name: str) -> Engine:
     return engine
 
 
+def is_certified(name: str) -> bool:
+    """Say whether an engine in use has a valid certificate; one that is retired has none."""
+    return Engine.objects.filter(name=storable(name), retired=False, certified=True).exists()
+
+
 def engines() -> list[EngineRow]:
     """Return the registered engines by name."""
     return [_row(engine) for engine in Engine.objects.filter(retired=False).order_by("name")]

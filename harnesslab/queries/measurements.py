@@ -32,6 +32,7 @@ def get_measured(experiment_id: int) -> Experiment:
     """Return an experiment with what it belongs to; raises `NotFound`."""
     row = (
         Experiment.objects.select_related("project", "panel__panel", "baseline", "training")
+        .defer("panel__body", "facts", "baseline__facts", "baseline__decision")
         .filter(pk=experiment_id)
         .first()
     )
@@ -135,6 +136,6 @@ def crashed_by_harness(rollout_id: int) -> bool:
 
 def rollouts_of(experiment_id: int, case: str) -> list[Rollout]:
     """Return the counted rollouts of a case, by trial."""
-    cells = [cell for cell in cells_of([experiment_id])[experiment_id] if cell.case == case]
+    cells = cells_of([experiment_id], case=case)[experiment_id]
     rows = Rollout.objects.listed().in_bulk([cell.rollout for cell in cells])
     return [rows[cell.rollout] for cell in sorted(cells, key=lambda cell: cell.trial)]

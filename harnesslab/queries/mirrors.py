@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import NotFound
@@ -15,7 +15,9 @@ from harnesslab.core.manifest import Known, Manifest
 from harnesslab.formats.mlflow_spans import Span, instruction, spans
 from harnesslab.queries.cells import cells_of
 from harnesslab.queries.manifests import manifests_of
+from harnesslab.queries.measurements import get_measured
 from harnesslab.queries.read_model import ReadModel
+from harnesslab.queries.rollouts import get_rollout
 from harnesslab.queries.tapes import StoredTape
 from harnesslab.store.models import Experiment, Mirror, Mirrored, Project, Rollout
 from harnesslab.store.text import as_object, thawed
@@ -99,7 +101,7 @@ def mirror_row(mirror: Mirror) -> MirrorRow:
         mirrored_at=mirror.mirrored_at,
         experiments=there.exclude(experiment=None).count(),
         rollouts=there.exclude(rollout=None).count(),
-        waiting=missing(mirror),
+        waiting=_missing(mirror),
     )
 
 
@@ -111,30 +113,43 @@ def get_target(mirror_id: int) -> MirrorTarget:
     return MirrorTarget(row.pk, row.project_id, row.address, row.experiment or row.project.name)
 
 
-def mirrored_runs(mirror_id: int) -> dict[int | None, str]:
-    """Return the runs on a server by our experiment."""
-    rows = Mirrored.objects.filter(mirror=mirror_id, experiment__isnull=False)
-    return dict(rows.values_list("experiment_id", "remote"))
+def mirrored_run(mirror_id: int, experiment_id: int | None) -> str:
+    """Return the run on a server of one of our experiments, or nothing."""
+    if experiment_id is None:
+        return ""
+    rows = Mirrored.objects.filter(mirror=mirror_id, experiment=experiment_id)
+    return rows.values_list("remote", flat=True).first() or ""
 
 
 def waiting_experiments(mirror: int, project: int) -> Sequence[int]:
     """Return the ended experiments that are not on the server, in the order they were made."""
-    there = Mirrored.objects.filter(mirror=mirror, experiment=OuterRef("pk"), complete=True)
-    rows = Experiment.objects.filter(project=project).exclude(state=State.RUNNING)
-    return list(rows.filter(~Exists(there)).order_by("pk").values_list("pk", flat=True))
+    return list(_experiments(mirror, project).order_by("pk").values_list("pk", flat=True))
 
 
 def waiting_rollouts(mirror: int, project: int) -> Sequence[int]:
     """Return the ended rollouts that are not on the server."""
-    there = Mirrored.objects.filter(mirror=mirror, rollout=OuterRef("pk"), complete=True)
-    rows = Rollout.objects.filter(project=project, head__isnull=False).filter(~Exists(there))
-    return list(rows.order_by("pk").values_list("pk", flat=True))
+    return list(_rollouts(mirror, project).order_by("pk").values_list("pk", flat=True))
 
 
-def missing(mirror: Mirror) -> int:
-    """Count what is not on the server yet."""
+def lacks(mirror: Mirror) -> bool:
+    """Say whether anything is not on the server yet."""
     ids = (mirror.pk, mirror.project_id)
-    return len(waiting_experiments(*ids)) + len(waiting_rollouts(*ids))
+    return _experiments(*ids).exists() or _rollouts(*ids).exists()
+
+
+def _missing(mirror: Mirror) -> int:
+    ids = (mirror.pk, mirror.project_id)
+    return _experiments(*ids).count() + _rollouts(*ids).count()
+
+
+def _experiments(mirror: int, project: int) -> QuerySet[Experiment]:
+    there = Mirrored.objects.filter(mirror=mirror, experiment=OuterRef("pk"), complete=True)
+    return Experiment.objects.filter(~Exists(there), project=project).exclude(state=State.RUNNING)
+
+
+def _rollouts(mirror: int, project: int) -> QuerySet[Rollout]:
+    there = Mirrored.objects.filter(mirror=mirror, rollout=OuterRef("pk"), complete=True)
+    return Rollout.objects.filter(~Exists(there), project=project, head__isnull=False)
 
 
 def enabled_mirrors() -> list[Mirror]:
@@ -143,8 +158,11 @@ def enabled_mirrors() -> list[Mirror]:
 
 
 def run_document(experiment_id: int, link: str) -> RunDocument:
-    """Say what an experiment is: its conditions as parameters, its counts as metrics, its decision as tags."""
-    row = Experiment.objects.select_related("project", "panel__panel").get(pk=experiment_id)
+    """Say what an experiment is: its conditions as parameters, its counts as metrics, its decision as tags.
+
+    Raises `NotFound` for one that was deleted.
+    """
+    row = get_measured(experiment_id)
     cells = cells_of([experiment_id])[experiment_id]
     manifests = manifests_of({"first": cells[0].rollout}) if cells else {}
     params: dict[str, JSON] = {"kind": row.kind, "revision": row.revision, "trials": row.trials}
@@ -177,8 +195,8 @@ def run_document(experiment_id: int, link: str) -> RunDocument:
 
 
 def trace_document(rollout_id: int, link: str) -> TraceDocument:
-    """Say what a rollout did, step by step."""
-    row = Rollout.objects.listed().get(pk=rollout_id)
+    """Say what a rollout did, step by step; raises `NotFound` for one that was deleted."""
+    row = get_rollout(rollout_id)
     trace = StoredTape(row).trace()
     inside = tuple(spans(trace))
     end = max([span.end for span in inside], default=0.0)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from harnesslab.core.canonical import JSON
+from harnesslab.core.canonical import JSON, canonical_bytes, parse
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.recipe import Recipe
 from harnesslab.core.rerun import Mode, Plan
@@ -13,6 +14,8 @@ from harnesslab.core.rollout import Origin
 from harnesslab.core.trace import Trace
 from harnesslab.queries.reruns import changed, get_rerun, plan_of, recipe_of
 from harnesslab.queries.tapes import StoredTape
+
+_UNSTORABLE = re.compile(r"\\u(0000|d[89a-f])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,13 @@ class Order:
         return Origin.LIVE if live else Origin.HYBRID
 
 
+def payload_of(recipe: Recipe) -> JSON:
+    """Return a recipe as a job's payload holds it: as text where no database takes all of it as JSON, such as NUL."""
+    document = recipe.to_json()
+    text = canonical_bytes(document).decode()
+    return {"text": text, "case": {"name": recipe.case.name}} if _UNSTORABLE.search(text) else document
+
+
 def load(payload: Mapping[str, JSON]) -> Order:
     """Return the order that a job's payload names; raises `InvalidValue`, `NotFound` or `Conflict`."""
     match payload:
@@ -63,7 +73,8 @@ def load(payload: Mapping[str, JSON]) -> Order:
                 trial if isinstance(trial, int) else 0,
                 tuple(map(str, tags)) if isinstance(tags, Sequence) else (),
             )
-            return Order(Recipe.from_json(recipe), belonging)
+            text = recipe.get("text") if isinstance(recipe, Mapping) else None
+            return Order(Recipe.from_json(parse(text) if isinstance(text, str) else recipe), belonging)
     raise InvalidValue("no order of a rollout", where="job")
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from django.db.models import Q
+
 from harnesslab.core.errors import NotFound
+from harnesslab.core.experiments import State
 from harnesslab.core.memo import Concluded
 from harnesslab.core.training import EpochState, TrainingPlan, TrainingState
 from harnesslab.queries.bindings import binding_of
@@ -15,7 +18,8 @@ from workers.training.repository import Repository
 
 def get_training(training_id: int) -> Training:
     """Return a training; raises `NotFound`."""
-    row = Training.objects.select_related("project", "panel__panel").filter(pk=training_id).first()
+    rows = Training.objects.select_related("project", "panel__panel").defer("panel__body")
+    row = rows.filter(pk=training_id).first()
     if row is None:
         raise NotFound(f"there is no training {training_id}")
     return row
@@ -40,15 +44,16 @@ def epochs_of(training: Training) -> list[Epoch]:
 def get_epoch(epoch_id: int) -> Epoch:
     """Return an epoch with what it belongs to; raises `NotFound`."""
     row = Epoch.objects.select_related("training__project", "training__panel__panel", "baseline", "candidate")
-    found = row.filter(pk=epoch_id).first()
+    found = row.defer("training__panel__body", "baseline__facts", "candidate__facts").filter(pk=epoch_id).first()
     if found is None:
         raise NotFound(f"there is no epoch {epoch_id}")
     return found
 
 
-def running_trainings() -> Sequence[int]:
-    """Return the trainings that go on."""
-    return list(Training.objects.filter(state=TrainingState.RUNNING).order_by("pk").values_list("pk", flat=True))
+def trainings_to_follow() -> Sequence[int]:
+    """Return the trainings that go on, and those with an experiment that does."""
+    running = Q(state=TrainingState.RUNNING) | Q(experiments__state=State.RUNNING)
+    return list(Training.objects.filter(running).order_by("pk").distinct().values_list("pk", flat=True))
 
 
 def used_patches(training: Training) -> set[str]:

@@ -180,7 +180,7 @@ def test_a_stored_path_that_would_leave_the_folder_is_not_written() -> None:
 
 def test_half_a_character_is_refused_by_the_way_out() -> None:
     with pytest.raises(InvalidValue, match="half a character"):
-        panel_files("p", PanelDefinition((CaseDefinition("\ud800", "Do a."),)))
+        panel_files("p", PanelDefinition((CaseDefinition("a", "Do a.", setup=("\ud800",)),)))
 
 
 def test_a_harbor_task_becomes_a_case_of_its_image(tmp_path: Path) -> None:

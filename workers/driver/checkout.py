@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -18,6 +19,11 @@ from harnesslab.core.errors import HarnessLabError, InvalidValue
 GIT_SECONDS = 120
 LONGEST_REVISION = 250
 _COMMIT = re.compile("[0-9a-f]{40}")
+_POINTS = re.compile(
+    "GIT_(DIR|WORK_TREE|INDEX_FILE|COMMON_DIR|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|NAMESPACE|PREFIX"
+    "|IMPLICIT_WORK_TREE|GRAFT_FILE|SHALLOW_FILE|REPLACE_REF_BASE|NO_REPLACE_OBJECTS|QUARANTINE_PATH"
+    "|CONFIG|CONFIG_PARAMETERS|CONFIG_COUNT|CONFIG_KEY_.*|CONFIG_VALUE_.*|EXTERNAL_DIFF)"
+)
 
 
 class CheckoutFailed(HarnessLabError):
@@ -31,6 +37,11 @@ class Checkout:
     folder: Path
     commit: str
     files_digest: Digest
+
+
+def outside_repositories(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment that points git at no repository, as that of a hook does which started this process."""
+    return {name: value for name, value in environ.items() if not _POINTS.fullmatch(name)}
 
 
 def resolve(repository: str, revision: str, cache: Path) -> str:
@@ -66,6 +77,8 @@ def _local(repository: str, cache: Path, revision: str) -> Path:
     """Return a repository on this machine: the folder itself, or a mirror of an address, fetched where it lacks."""
     if not repository:
         raise InvalidValue("the harness names no repository", where="harness")
+    if not repository.isprintable():
+        raise InvalidValue(f"no path or address of a repository: {repository[:80]!r}", where="repository")
     if "://" not in repository and not re.match(r"[\w.-]+@[\w.-]+:", repository):
         return Path(repository)
     mirror = cache / "mirrors" / bytes_digest(repository.encode())[:16]
@@ -87,7 +100,7 @@ def _has(mirror: Path, revision: str) -> bool:
 
 
 def _git(place: Path, *arguments: str, allowed: tuple[int, ...] = (0,)) -> bytes:
-    environ = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    environ = {**outside_repositories(os.environ), "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
     # a repository of another owner, such as a mounted one, is only read here
     command = ["git", "-c", f"safe.directory={place}", "-C", str(place), *arguments]
     try:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from harnesslab.core.certification import Certificate, CertificateVerdict, Fork
-from harnesslab.core.errors import NotFound
+from harnesslab.core.errors import HarnessLabError, NotFound
 from harnesslab.queries.manifests import load_manifest
 from harnesslab.queries.measurements import rollouts_of
 from harnesslab.queries.reruns import recipe_of
@@ -31,19 +31,24 @@ def run_certification(attempt: Attempt) -> dict[str, Any]:
             return {"cancelled": True}
         identity = load_manifest(row.manifest_id).identity
         trace = StoredTape(row).trace()
-        found.append(audit(recipe_of(row), trace, identity, sandboxes_for, attempt.stopped))
+        try:
+            found.append(audit(recipe_of(row), trace, identity, sandboxes_for, attempt.stopped))
+        except HarnessLabError:
+            if attempt.stopped():  # which is why it came to no end
+                return {"cancelled": True}
+            raise
         attempt.progress(place + 1, f"{case}: {found[-1].verdict.value}")
     worst = min(found, key=lambda each: _WORST.index(each.verdict))
     return {"certificate": _storable(worst).to_json()}
 
 
 def _storable(found: Certificate) -> Certificate:
-    """Return a certificate whose excerpts every database takes."""
-    if found.fork is None:
-        return found
+    """Return a certificate whose texts every database takes."""
     fork = found.fork
-    shown = {name: _clean(getattr(fork, name)) for name in ("command", "recorded", "live")}
-    return msgspec.structs.replace(found, fork=Fork(fork.place, what=fork.what, **shown))
+    if fork is not None:
+        shown = {name: _clean(getattr(fork, name)) for name in ("command", "recorded", "live")}
+        fork = Fork(fork.place, what=fork.what, **shown)
+    return msgspec.structs.replace(found, fork=fork, why=_clean(found.why))
 
 
 def _clean(text: str) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from django.conf import settings
 
 from harnesslab.actions import mirrors
 from harnesslab.config import served_at
+from harnesslab.core.errors import NotFound
 from harnesslab.queries.mirrors import (
     MirrorTarget,
     get_target,
-    mirrored_runs,
+    mirrored_run,
     run_document,
     trace_document,
     waiting_experiments,
@@ -50,11 +52,13 @@ class _Pass:
         for experiment in waiting_experiments(self._mirror.id, self._mirror.project):
             if self._attempt.stopped():
                 return self._done
-            self._run(experiment)
+            with suppress(NotFound):  # deleted meanwhile
+                self._run(experiment)
         for rollout in waiting_rollouts(self._mirror.id, self._mirror.project):
             if self._attempt.stopped():
                 return self._done
-            self._trace(rollout)
+            with suppress(NotFound):
+                self._trace(rollout)
         return self._done
 
     def _run(self, experiment: int) -> None:
@@ -72,7 +76,7 @@ class _Pass:
         key = f"{document.seal} {rollout}"
         made = self._server.trace_of(self._where, key)
         if not made:
-            run = mirrored_runs(self._mirror.id).get(document.experiment, "")
+            run = mirrored_run(self._mirror.id, document.experiment)
             tags = {**document.tags, ROLLOUT_TAG: key}
             made = self._server.make_trace(
                 self._where, run, document.root, tags, document.start, failed=document.failed

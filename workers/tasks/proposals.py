@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harnesslab.core.canonical import JSON
+from harnesslab.core.canonical import JSON, canonical_bytes
 from harnesslab.queries.evidence import evidence
 from harnesslab.queries.trainings import get_epoch, latest_memo, repository_of, training_plan, used_patches
 from workers.tasks.attempts import Attempt
@@ -28,16 +28,23 @@ def run_proposal(attempt: Attempt) -> dict[str, Any]:
         return {"cancelled": True}
     facts: dict[str, JSON] = dict(found.facts)
     if isinstance(found, Declined):
-        return {"declined": found.why, "over": found.over, "mechanism": found.mechanism, "facts": facts}
+        return _whole({"declined": found.why, "over": found.over, "mechanism": found.mechanism, "facts": facts})
     candidate = found.candidate
     ref = repository.keep(candidate.commit)
     attempt.progress(1, f"{candidate.commit[:8]}: {found.mechanism}")
-    return {
-        "commit": candidate.commit,
-        "ref": ref,
-        "mechanism": found.mechanism,
-        "files": list(candidate.files),
-        "changed": None if found.changed is None else list(found.changed),
-        "facts": facts,
-        "memo": found.memo,
-    }
+    return _whole(
+        {
+            "commit": candidate.commit,
+            "ref": ref,
+            "mechanism": found.mechanism,
+            "files": list(candidate.files),
+            "changed": None if found.changed is None else list(found.changed),
+            "facts": facts,
+            "memo": found.memo,
+        }
+    )
+
+
+def _whole(document: dict[str, JSON]) -> dict[str, Any]:
+    """Return what a proposer said as one text, since no database takes all of it as JSON, such as a NUL."""
+    return {"proposal": canonical_bytes(document).decode()}

@@ -15,14 +15,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from harnesslab.core.canonical import JSON
+from harnesslab.core.canonical import JSON, nested_within
 from harnesslab.core.errors import HarnessLabError, InvalidValue
 from harnesslab.core.training import Proposer, ProposerKind
+from workers.driver.checkout import outside_repositories
 from workers.training.repository import Candidate, NoChange, OutsideSurface, Repository
 
 POLL_S = 0.5
 SHOWN = 2000
-"""Characters of a program's output that are kept."""
+"""Bytes of a program's output that are read, from its end."""
+LARGEST_PATCH = 32_000_000
+LARGEST_SAID, DEEPEST = 1_000_000, 20
+"""Bytes of a memo, and of what a program says of itself; levels of the latter."""
+_OURS = re.compile("HARNESSLAB_.*|DJANGO_.*|DATABASE_URL|REDIS_URL")
+"""What the lab is configured with, passwords among it: none of a proposer's business."""
 _HEADER = re.compile(r"^(mechanism|fires|model|effort):[ \t]*(.*)$", re.MULTILINE | re.IGNORECASE)
 _DIFF = re.compile(r"^(diff --git |--- )", re.MULTILINE)
 
@@ -100,13 +106,16 @@ class PatchQueue:
 
     def names(self) -> list[str]:
         """Return the patches in order."""
-        return sorted(path.name for path in self.folder.glob("*.patch"))
+        return sorted(path.name for path in self.folder.glob("*.patch") if path.is_file())
 
     def propose(self, repository: Repository, occasion: Occasion, stopped: Callable[[], bool]) -> Proposal | Declined:
         """Return the next patch's change."""
         name = next((name for name in self.names() if name not in occasion.used), None)
         if name is None:
             return Declined("the patch queue is used up", over=True)
+        size = (self.folder / name).stat().st_size
+        if size > LARGEST_PATCH:
+            return Declined(f"the patch is larger than {LARGEST_PATCH:,} bytes", name, {"patch": name})
         data = (self.folder / name).read_bytes()
         said = headers(data)
         mechanism = said.get("mechanism") or name.removesuffix(".patch")
@@ -177,7 +186,7 @@ class _Desk:
     folder: Path
 
     def lay(self, occasion: Occasion) -> None:
-        (self.folder / "memo.md").write_text(occasion.memo)
+        (self.folder / "memo.md").write_bytes(occasion.memo.encode("utf-8", "replace"))
         (self.folder / "evidence").mkdir()
         for name, data in occasion.evidence.items():
             (self.folder / "evidence" / name).write_bytes(data)
@@ -189,8 +198,9 @@ class _Desk:
 
     def memo(self, occasion: Occasion) -> str | None:
         place = self.folder / "memo.md"
-        written = place.read_text(errors="replace") if place.is_file() else occasion.memo
-        return None if written == occasion.memo else written
+        laid = occasion.memo.encode("utf-8", "replace")
+        written = _beginning(place) if place.is_file() else laid
+        return None if written == laid else written.decode(errors="replace")
 
     def stated(self) -> dict[str, JSON]:
         """Read what the program says of itself; what is no JSON object is said to be none."""
@@ -198,10 +208,16 @@ class _Desk:
         if not place.is_file():
             return {}
         try:
-            document = json.loads(place.read_bytes())
-        except ValueError:
+            document = json.loads(_beginning(place))
+        except (ValueError, RecursionError):
             return {"unreadable": "what it said of itself is no JSON"}
-        return document if isinstance(document, dict) else {"unreadable": "what it said of itself is no JSON object"}
+        plain = isinstance(document, dict) and nested_within(document, DEEPEST)
+        return document if plain else {"unreadable": "what it said of itself is no plain JSON object"}
+
+
+def _beginning(place: Path) -> bytes:
+    with place.open("rb") as file:
+        return file.read(LARGEST_SAID)
 
 
 def _run(given: Proposer, place: Path, environ: Mapping[str, str], stopped: Callable[[], bool]) -> None:
@@ -211,19 +227,25 @@ def _run(given: Proposer, place: Path, environ: Mapping[str, str], stopped: Call
             child = subprocess.Popen(  # noqa: S603 - the user's own program, as a list
                 given.command,
                 cwd=place,
-                env={**os.environ, **given.environ, **environ},
+                env={**_theirs(os.environ), **given.environ, **environ},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        except OSError as error:
-            raise ProposerFailed(f"{given.command[0]} can't be started: {error.strerror}") from None
+        except (OSError, ValueError) as error:  # such as a NUL in an argument
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            raise ProposerFailed(f"{given.command[0]} can't be started: {why}") from None
         why = _waited(child, time.monotonic() + given.timeout, stopped)
-        output.seek(0)
-        shown = output.read().decode(errors="replace")[-SHOWN:].strip()
+        output.seek(max(0, output.seek(0, os.SEEK_END) - SHOWN))
+        shown = output.read().decode(errors="replace").strip()
     if why:
         raise ProposerFailed(why, hint=shown.splitlines()[-1][:200] if shown else "")
+
+
+def _theirs(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return a worker's environment as its user's programs get it."""
+    return {name: value for name, value in outside_repositories(environ).items() if not _OURS.fullmatch(name)}
 
 
 def _waited(child: subprocess.Popen[bytes], deadline: float, stopped: Callable[[], bool]) -> str:

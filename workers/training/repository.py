@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ CANDIDATES = "refs/harnesslab/candidates"
 EXPERIMENTS = "refs/harnesslab/experiments"
 LARGEST = 2_000_000
 """Bytes of one changed file."""
+TRIES, PAUSE_S = 5, 0.5
+"""How often a branch is moved that another git holds, and seconds in between."""
 _LINK, _MODULE = "120000", "160000"
 
 
@@ -59,13 +62,18 @@ class Repository:
 
     def head(self) -> str:
         """Return the commit of the branch; raises `GitFailed`."""
-        return git(self.place, "rev-parse", "--verify", "--quiet", f"refs/heads/{self.branch}^{{commit}}").strip()
+        named = ("rev-parse", "--verify", "--quiet", f"refs/heads/{self.branch}^{{commit}}")
+        commit = git(self.place, *named, allowed=(0, 1)).strip()
+        if not commit:
+            raise GitFailed(f"the repository has no branch {self.branch!r}", where=str(self.place))
+        return commit
 
     def refuse_dirty(self) -> None:
         """Raise `Conflict` where the branch is checked out with changes that no commit holds."""
-        if not self._checked_out():
+        tree = self._checked_out()
+        if tree is None:
             return
-        changed = git(self.place, "status", "--porcelain", "--untracked-files=no").strip().splitlines()
+        changed = git(tree, "status", "--porcelain", "--untracked-files=no").strip().splitlines()
         if changed:
             files = ", ".join(line.split(maxsplit=1)[-1] for line in changed[:3])
             hint = "commit or undo them, then go on"
@@ -95,7 +103,7 @@ class Repository:
     def candidate_of_tree(self, base: str, place: Path, message: str) -> Candidate:
         """Return the commit that a changed working tree makes of the base; raises `NoChange` or `OutsideSurface`."""
         with self._index(base) as environ:
-            git(self.place, "add", "--all", "--force", ".", environ={**environ, "GIT_WORK_TREE": str(place)})
+            git(self.place, "add", "--all", ".", environ={**environ, "GIT_WORK_TREE": str(place)})
             return self._commit(base, message, environ)
 
     def keep(self, candidate: str) -> str:
@@ -111,12 +119,12 @@ class Repository:
         return ref
 
     def promote(self, base: str, commit: str) -> None:
-        """Fast-forward the branch from the base to a candidate; once it is there, nothing happens.
+        """Fast-forward the branch from the base to a candidate; once it holds it, nothing happens.
 
         Raises `Conflict`, and changes nothing, where the branch is elsewhere or its working tree is dirty.
         """
         now = self.head()
-        if now == commit:
+        if self._holds(commit, now):
             return
         if now != base:
             raise Conflict(
@@ -125,19 +133,43 @@ class Repository:
                 hint=f"the candidate is kept at {CANDIDATES}/{commit[:12]}…",
             )
         self.refuse_dirty()
-        if self._checked_out():
-            git(self.place, "merge", "--quiet", "--ff-only", commit)
+        for again in reversed(range(TRIES)):
+            try:
+                self._forward(base, commit)
+            except GitFailed as error:
+                if self._holds(commit, self.head()):  # by the git of a worker that was killed, which went on to its end
+                    return
+                if not again or "lock" not in error.what:
+                    raise
+                time.sleep(PAUSE_S)
+            else:
+                return
+
+    def _forward(self, base: str, commit: str) -> None:
+        tree = self._checked_out()
+        if tree is not None:
+            git(tree, "merge", "--quiet", "--ff-only", commit)
         else:
             git(self.place, "update-ref", f"refs/heads/{self.branch}", commit, base)
+
+    def _holds(self, commit: str, head: str) -> bool:
+        """Say whether a head is a commit or went on from it."""
+        return not git(self.place, "rev-list", "--max-count=1", commit, "--not", head).strip()
 
     def diff(self, base: str, commit: str) -> str:
         """Return what changed between two commits."""
         return git(self.place, "diff", "--no-color", "--no-ext-diff", "--no-textconv", base, commit)
 
-    def _checked_out(self) -> bool:
-        if git(self.place, "rev-parse", "--is-bare-repository").strip() == "true":
-            return False
-        return git(self.place, "symbolic-ref", "--quiet", "HEAD", allowed=(0, 1)).strip() == f"refs/heads/{self.branch}"
+    def _checked_out(self) -> Path | None:
+        """Return the working tree, of the repository or linked to it, where the branch is checked out."""
+        tree = self.place
+        for line in git(self.place, "worktree", "list", "--porcelain").splitlines():
+            name, _, value = line.partition(" ")
+            if name == "worktree":
+                tree = Path(value)
+            elif (name, value) == ("branch", f"refs/heads/{self.branch}") and tree.is_dir():
+                return tree
+        return None
 
     @contextmanager
     def _index(self, base: str) -> Iterator[dict[str, str]]:
@@ -151,7 +183,8 @@ class Repository:
         tree = git(self.place, "write-tree", environ=environ).strip()
         changes = git(self.place, "diff-tree", "-r", "-z", "--no-renames", base, tree).split("\0")
         files = self._checked(list(zip(changes[0::2], changes[1::2], strict=False)))
-        commit = git(self.place, "commit-tree", tree, "-p", base, "-m", message).strip()
+        said = message.replace("\x00", "␀").encode("utf-8", "replace")
+        commit = git(self.place, "commit-tree", tree, "-p", base, given=said).strip()
         return Candidate(commit, files, self.diff(base, commit))
 
     def _checked(self, changes: list[tuple[str, str]]) -> tuple[str, ...]:

@@ -28,8 +28,8 @@ def revisions(repository: str, branch: str) -> list[Revision]:
         raise InvalidValue("its repository is not on this machine, so that its revisions are not listed")
     refs = ("refs/heads", "refs/tags")
     named = git(place, "for-each-ref", "--sort=-creatordate", f"--count={MOST}", f"--format={_FIELDS}", *refs)
-    rows = [line.split("\0") for line in named.splitlines()]
+    rows = [line.split("\0") for line in named.split("\n") if line]
     found = [Revision(name, target or commit, subject) for name, commit, target, subject in rows]
     asked = ("log", f"--max-count={MOST}", "--format=%h%x00%H%x00%s", f"refs/heads/{branch}", "--")
-    commits = [line.split("\0") for line in git(place, *asked).splitlines()]
+    commits = [line.split("\0") for line in git(place, *asked).split("\n") if line]
     return found + [Revision(*row) for row in commits]

@@ -10,8 +10,10 @@ import pytest
 
 from harnesslab.core.canonical import Digest
 from harnesslab.core.certification import Certificate, CertificateVerdict
+from harnesslab.core.events import ToolCall
 from harnesslab.core.ports import Place, Sandboxes, SandboxRefused
 from harnesslab.core.recipe import Recipe
+from harnesslab.core.trace import Trace
 from tests.workers.driver.rig import Rig, case, model
 from workers.driver.audit import AuditFailed, audit
 from workers.sandboxes.bubblewrap import Bubblewrap
@@ -110,3 +112,16 @@ def test_a_recording_without_a_recipe_has_no_chain(tmp_path: Path) -> None:
         raise AssertionError("nothing is opened")
 
     assert audit(None, done.trace, IDENTITY, none, lambda: False).verdict is CertificateVerdict.NO_CHAIN
+
+
+def test_a_call_that_ran_nothing_is_no_part_of_the_chain(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, case=case(files={"a.txt": "one\n"}, tests={"done": "true"}))
+    with model("cat a.txt", "submit") as served:
+        done = rig.go(served)
+    call = next(event for event in done.trace.events if isinstance(event, ToolCall))
+    refused = msgspec.structs.replace(call, arguments={"command": 1}, result=None, has_result=False, exit_code=None)
+    refused = msgspec.structs.replace(refused, error="run needs a command that is text", extra={})
+    unknown = msgspec.structs.replace(refused, name="search", error="there is no tool search; workers run run")
+    trace = Trace((*done.trace.events, refused, unknown), done.trace.payloads, done.trace.digests)
+    found = audit(rig.recipe, trace, IDENTITY, lambda _: Bubblewrap(), lambda: False)
+    assert (found.verdict, found.commands) == (CertificateVerdict.DETERMINISTIC, 1)

@@ -135,14 +135,19 @@ def drain(most: int = 1000) -> int:
         waiting = Job.objects.filter(state=JobState.QUEUED).order_by("pk").first()
         if waiting is None:
             return done
-        claimed = jobs.claim(waiting.pk)
-        assert claimed is not None
-        job, token = claimed
-        try:
-            result = KINDS[job.kind](Attempt(job.pk, job.payload, lambda *_: True, lambda: False))
-        except Exception as error:  # noqa: BLE001 - as the worker does
-            jobs.fail(job.pk, token, str(error))
-        else:
-            jobs.finish(job.pk, token, result)
-        progress.after(job.group)
+        work(waiting)
+        progress.after(waiting.group)
     return most
+
+
+def work(waiting: Job) -> None:
+    """Do a job, without what follows its end."""
+    claimed = jobs.claim(waiting.pk)
+    assert claimed is not None
+    job, token = claimed
+    try:
+        result = KINDS[job.kind](Attempt(job.pk, job.payload, lambda *_: True, lambda: False))
+    except Exception as error:  # noqa: BLE001 - as the worker does
+        jobs.fail(job.pk, token, str(error))
+    else:
+        jobs.finish(job.pk, token, result)

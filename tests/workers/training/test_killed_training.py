@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 from collections import Counter
@@ -9,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.utils import timezone
 
 from harnesslab.actions import jobs, progress, trainings
@@ -22,7 +24,11 @@ from tests.workers.training.rules import plan, project, queue
 pytestmark = [pytest.mark.serial, pytest.mark.django_db(transaction=True)]
 
 
-def test_a_worker_killed_in_mid_epoch_costs_only_what_it_was_doing(start: Start, tmp_path: Path) -> None:
+def test_a_worker_killed_in_mid_epoch_costs_only_what_it_was_doing(
+    start: Start, tmp_path: Path, worker_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # this process is the sweeper, whose locks lie where the workers' do
+    monkeypatch.setattr(settings, "CONFIG", dataclasses.replace(settings.CONFIG, home=worker_home))
     row, panel = project(tmp_path)
     with rules.engine(ceiling=2):
         training = trainings.train(row, panel, plan(queue(tmp_path, {"b": "touch b"}, {"a": "true"}), 2))

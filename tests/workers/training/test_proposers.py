@@ -118,3 +118,42 @@ def test_a_proposer_that_can_not_be_asked_is_refused() -> None:
         proposer(Proposer(ProposerKind.PATCHES, folder="/nowhere"))
     with pytest.raises(InvalidValue, match="needs a command"):
         proposer(Proposer(ProposerKind.COMMAND))
+
+
+def test_a_program_gets_its_users_environment_without_what_the_lab_is_configured_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("DATABASE_URL", "REDIS_URL", "HARNESSLAB_HOME", "DJANGO_SETTINGS_MODULE", "GIT_DIR", "AGENT_KEY"):
+        monkeypatch.setenv(name, "secret")
+    code = "import os; open('harness.py', 'w').write(' '.join(k for k, v in os.environ.items() if v == 'secret'))"
+    repository = make_repository(tmp_path / "r")
+    found = asked(repository, command(code))
+    assert isinstance(found, Proposal)
+    monkeypatch.delenv("GIT_DIR")
+    assert run_git(repository.place, "show", f"{found.candidate.commit}:harness.py") == "AGENT_KEY"
+
+
+@pytest.mark.parametrize("said", ['"[" * 100_000', "'{\"a\":' * 100 + '1' + '}' * 100", "'[1]'", "'no json'"])
+def test_what_a_program_says_of_itself_may_be_anything(tmp_path: Path, said: str) -> None:
+    code = f"import os; open(os.environ['HARNESSLAB_PROPOSAL'], 'w').write({said}); open('harness.py', 'w').write('x')"
+    found = asked(make_repository(tmp_path / "r"), command(code))
+    assert isinstance(found, Proposal)
+    assert "unreadable" in found.facts
+
+
+def test_a_memo_with_half_a_character_is_laid_out(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "r")
+    given = Occasion(repository.head(), "half \ud800", {}, ())
+    found = proposer(command("open('harness.py', 'w').write('x')")).propose(repository, given, lambda: False)
+    assert isinstance(found, Proposal)
+    assert found.memo is None
+
+
+def test_a_folder_that_is_called_like_a_patch_is_none_and_a_huge_one_is_declined(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "r")
+    (tmp_path / "p" / "0.patch").mkdir(parents=True)
+    with (tmp_path / "p" / "1.patch").open("wb") as file:
+        file.truncate(33_000_000)
+    found = asked(repository, Proposer(ProposerKind.PATCHES, folder=str(tmp_path / "p")))
+    assert isinstance(found, Declined)
+    assert (found.facts["patch"], "larger than" in found.why) == ("1.patch", True)

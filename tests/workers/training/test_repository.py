@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from harnesslab.core.errors import Conflict, InvalidValue
 from tests.workers.training.repositories import make_repository, patch_of, run_git
+from workers.driver.checkout import resolve
+from workers.training.git import GitFailed
 from workers.training.repository import NoChange, OutsideSurface, Repository
+from workers.training.revisions import revisions
 
 PATCH = b"--- a/harness.py\n+++ b/harness.py\n@@ -1,4 +1,4 @@\n-ONE = 1\n+ONE = 3\n \n \n TWO = 2\n"
 
@@ -127,3 +131,127 @@ def test_hooks_do_not_run(tmp_path: Path) -> None:
 def test_a_repository_elsewhere_can_not_be_trained() -> None:
     with pytest.raises(InvalidValue, match="on this machine"):
         Repository.at("https://example.invalid/r.git", "main", ())
+
+
+def test_the_environment_of_a_hook_leads_to_no_other_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository, other = make_repository(tmp_path / "r"), make_repository(tmp_path / "other")
+    run_git(other.place, "commit", "-q", "--allow-empty", "-m", "two")
+    monkeypatch.setenv("GIT_DIR", str(other.place / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(other.place / ".git" / "index"))
+    base = repository.head()
+    made = repository.candidate_of_patch(base, PATCH, "m")
+    assert resolve(str(repository.place), "main", tmp_path) == base
+    monkeypatch.delenv("GIT_DIR")
+    monkeypatch.delenv("GIT_INDEX_FILE")
+    assert base != other.head()
+    assert run_git(repository.place, "cat-file", "-t", made.commit) == "commit"
+
+
+def test_a_branch_in_another_working_tree_is_moved_with_its_files_or_not_at_all(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "r")
+    base = repository.head()
+    run_git(repository.place, "checkout", "-q", "-b", "mine")
+    tree = tmp_path / "a tree"
+    run_git(repository.place, "worktree", "add", "-q", str(tree), "main")
+    made = repository.candidate_of_patch(base, PATCH, "three")
+    (tree / "README").write_text("being written")
+    with pytest.raises(Conflict, match="README"):
+        repository.promote(base, made.commit)
+    run_git(tree, "checkout", "-q", ".")
+    repository.promote(base, made.commit)
+    assert repository.head() == made.commit
+    assert run_git(tree, "status", "--porcelain") == ""
+
+
+def test_a_promotion_that_was_made_and_gone_on_from_is_left_as_it_is(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "r")
+    base = repository.head()
+    made = repository.candidate_of_patch(base, PATCH, "m")
+    repository.promote(base, made.commit)
+    run_git(repository.place, "commit", "-q", "--allow-empty", "-m", "on top")
+    on_top = repository.head()
+    repository.promote(base, made.commit)
+    assert repository.head() == on_top
+
+
+def test_a_promotion_waits_for_the_git_of_a_worker_that_was_killed(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "r")
+    base = repository.head()
+    made = repository.candidate_of_patch(base, PATCH, "m")
+    lock = repository.place / ".git" / "index.lock"
+    lock.touch()
+    with subprocess.Popen(["sh", "-c", f"sleep 0.7; rm '{lock}'"]):
+        repository.promote(base, made.commit)
+    assert repository.head() == made.commit
+
+
+def test_files_in_the_way_of_a_promotion_are_named(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "r")
+    base = repository.head()
+    made = repository.candidate_of_patch(base, patch_of(repository, new__py="x = 1\n"), "m")
+    (repository.place / "new.py").write_text("mine")
+    with pytest.raises(GitFailed, match=r"untracked .*: new\.py"):
+        repository.promote(base, made.commit)
+    assert (repository.place / "new.py").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["gone", "-x", "--all"])
+def test_a_branch_that_is_not_there_is_named(tmp_path: Path, name: str) -> None:
+    repository = make_repository(tmp_path / "r")
+    with pytest.raises(GitFailed, match=f"no branch '{name}'"):
+        Repository.at(str(repository.place), name, ()).head()
+
+
+@pytest.mark.parametrize("message", ["a\0b", "half \ud800", "-m", ""])
+def test_any_description_becomes_a_message(tmp_path: Path, message: str) -> None:
+    repository = make_repository(tmp_path / "r")
+    made = repository.candidate_of_patch(repository.head(), PATCH, message)
+    said = run_git(repository.place, "show", "-s", "--format=%B", made.commit)
+    assert said == message.replace("\0", "␀").replace("\ud800", "?")
+
+
+@pytest.mark.parametrize("name", [".git/config", "../x.py", "/tmp/x.py", "a/../../x.py"])
+def test_a_patch_reaches_nothing_outside_the_files(tmp_path: Path, name: str) -> None:
+    repository = make_repository(tmp_path / "r", surface=("*",))
+    patch = f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+x\n".encode()
+    with pytest.raises((NoChange, OutsideSurface)):
+        repository.candidate_of_patch(repository.head(), patch, "m")
+
+
+def test_a_submodule_is_no_candidate(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "r", surface=("*",))
+    base = repository.head()
+    patch = f"diff --git a/sub b/sub\nnew file mode 160000\nindex 0000000..{base[:7]}\n--- /dev/null\n+++ b/sub\n"
+    patch += f"@@ -0,0 +1 @@\n+Subproject commit {base}\n"
+    with pytest.raises((NoChange, OutsideSurface)):
+        repository.candidate_of_patch(base, patch.encode(), "m")
+
+
+def test_what_the_repository_ignores_is_no_part_of_a_change(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "r")
+    (repository.place / ".gitignore").write_text("__pycache__/\n")
+    run_git(repository.place, "add", ".")
+    run_git(repository.place, "commit", "-qm", "ignore")
+    base = repository.head()
+    with repository.worktree(base) as place:
+        (place / "harness.py").write_text("ONE = 3\n")
+        (place / "__pycache__").mkdir()
+        (place / "__pycache__" / "harness.pyc").write_bytes(b"\0")
+        made = repository.candidate_of_tree(base, place, "m")
+    assert made.files == ("harness.py",)
+
+
+def test_a_subject_of_any_characters_is_one_revision(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "r")
+    subject = "a\u2028b\x0c\x1dc"
+    run_git(repository.place, "commit", "-q", "--allow-empty", "-m", subject)
+    found = revisions(str(repository.place), "main")
+    assert [each.subject for each in found] == [subject, subject, "one"]
+
+
+@pytest.mark.parametrize("place", ["a\0b", "half \ud800"])
+def test_a_path_that_no_system_has_is_refused(tmp_path: Path, place: str) -> None:
+    with pytest.raises(InvalidValue, match="no path"):
+        resolve(place, "main", tmp_path)

@@ -211,15 +211,18 @@ def test_a_branch_that_moved_meanwhile_is_never_overwritten(tmp_path: Path) -> N
 def test_another_engine_setting_between_baseline_and_candidate_is_refused_as_a_comparison(tmp_path: Path) -> None:
     row, panel = project(tmp_path)
     with rules.engine():
-        training = trainings.train(row, panel, plan(queue(tmp_path, {"b": "touch b"}), 1))
+        changes = queue(tmp_path, {"b": "touch b"}, {"c": "touch c"})
+        training = trainings.train(row, panel, plan(changes, 2))
         drain(6)
         Engine.objects.update(ceiling=2)
         drain()
-    ((state, reason),) = states(training)
+    (state, reason), (after, _) = states(training)
     assert state == "invalid"
     assert "serving.concurrency" in reason
-    (epoch,) = Epoch.objects.all()
-    assert decision(epoch)["fields"] == ["serving.mode", "serving.concurrency"]
+    first, second = Epoch.objects.order_by("number")
+    assert decision(first)["fields"] == ["serving.mode", "serving.concurrency"]
+    assert first.baseline != second.baseline  # measured anew, under what holds now
+    assert after == "promoted"
 
 
 def test_a_measurement_that_outlives_its_training_is_concluded(tmp_path: Path) -> None:
