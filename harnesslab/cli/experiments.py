@@ -24,8 +24,8 @@ WIDEST = 48
 
 @click.command("experiments")
 @click.option("--project", default="", help="Those of one project.")
-@click.option("--kind", type=click.Choice(list(Kind)), default=None)
-@click.option("--decision", type=click.Choice(CHOICES["decision"]), default=None)
+@click.option("--kind", type=click.Choice([kind.value for kind in Kind]), default=None)
+@click.option("--decision", type=click.Choice([str(each) for each in CHOICES["decision"]]), default=None)
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON, with the certificate of each case.")
 @click.option("--matrix", is_flag=True, help="Add imported matrices of agents and scenarios up, as Markdown or JSON.")
 def experiments(project: str, kind: str | None, decision: str | None, *, as_json: bool, matrix: bool) -> None:

@@ -104,5 +104,19 @@ def test_an_experiment_without_rollouts_shows_what_is_stated(as_viewer: Client) 
     assert "&lt;script&gt;" in text
 
 
+def test_a_hostile_case_name_finds_its_certificate(as_viewer: Client) -> None:
+    odd, long = '<script>alert("1")</script>\udc80\x00', "L" * 500
+    certification: dict[str, Any] = {odd: {"verdict": "forked"}, long: {"verdict": "no_chain"}}
+    made = store_record(ExperimentRecord("odd", project="tests", certification=certification))
+    for case in (odd, long):
+        store_recording(recording(case=case, experiment="odd", project="tests"), None)
+    refresh([made.pk])
+    text = page(as_viewer, f"/experiments/{made.pk}/")
+    assert "&lt;script&gt;alert(" in text
+    found = {row.case: row.certificate for row in queries.experiment_view(made.pk).cases}
+    assert sorted(found.values()) == ["forked", "no_chain"]
+    assert page(as_viewer, f"/projects/{made.project_id}/")
+
+
 def test_an_experiment_that_is_not_there_is_not_found(as_viewer: Client) -> None:
     assert as_viewer.get("/experiments/99/").status_code == 404
