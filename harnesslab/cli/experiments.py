@@ -11,7 +11,7 @@ import click
 from harnesslab.actions.tables import ready_tables
 from harnesslab.cli.terminal import printable
 from harnesslab.core.decision_words import reason_words
-from harnesslab.core.experiments import Kind
+from harnesslab.core.experiments import Kind, State
 from harnesslab.core.matrix import MatrixSummary, Tally, markdown
 from harnesslab.queries.experiment_filters import CHOICES, ExperimentFilter
 from harnesslab.queries.experiments import ExperimentRow, all_experiments
@@ -52,6 +52,8 @@ def _columns(row: ExperimentRow) -> tuple[str, ...]:
     decision = " · ".join(filter(None, (row.decision or "", reason_words(row.reason))))
     if row.indexed is False:
         decision = "superseded attempt"
+    elif row.state == State.CANCELLED:
+        decision = "cancelled"
     delta = "" if row.delta is None else f"{row.delta:+d}"
     parts = (row.external_id, row.kind or "–", solved, delta, decision or "–", (row.commit or "–")[:8], row.mechanism)
     return tuple(_cut(printable(part)) for part in parts)

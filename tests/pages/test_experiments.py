@@ -9,7 +9,7 @@ from django.test import Client
 
 from harnesslab.actions.experiments import refresh, store_record
 from harnesslab.actions.rollouts import store_recording
-from harnesslab.core.experiments import ExperimentRecord, Kind, Verdict
+from harnesslab.core.experiments import ExperimentRecord, Kind, State, Verdict
 from harnesslab.core.rollout import Outcome
 from harnesslab.queries import experiments as queries
 from harnesslab.queries.experiment_filters import ExperimentFilter
@@ -102,6 +102,15 @@ def test_an_experiment_without_rollouts_shows_what_is_stated(as_viewer: Client) 
     assert "No rollout of it is here" in text
     assert "elsewhere" in text
     assert "&lt;script&gt;" in text
+
+
+def test_a_cancelled_experiment_says_so_on_its_page_and_in_the_list(as_viewer: Client) -> None:
+    made = measured("stopped", Outcome.SOLVED, kind=Kind.EVAL)
+    Experiment.objects.filter(pk=made.pk).update(state=State.CANCELLED)
+    assert "An evaluation, cancelled before its end; 1 of 1 cases solved." in page(
+        as_viewer, f"/experiments/{made.pk}/"
+    )
+    assert ">cancelled</span>" in page(as_viewer, "/experiments/")
 
 
 def test_a_hostile_case_name_finds_its_certificate(as_viewer: Client) -> None:
