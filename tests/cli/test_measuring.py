@@ -117,6 +117,7 @@ def test_a_run_is_asked_for_once_by_its_key_and_cancelled_by_its_name(project: P
     assert json.loads(again.output)["external_id"] == name
     assert "2 rollouts were asked to stop" in run("experiment", "cancel", name).output
     assert "not running" in run("experiment", "cancel", name).output
+    assert "it was cancelled" in run(*RUN, "--engine", live.ENGINE, "--baseline", name).output
     assert "no experiment 'gone'" in run("experiment", "cancel", "gone").output
 
 
