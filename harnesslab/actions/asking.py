@@ -14,7 +14,7 @@ from harnesslab.actions.measurements import Purpose, measure
 from harnesslab.actions.trainings import train
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import Conflict, InvalidValue
-from harnesslab.core.experiments import Kind, Plan
+from harnesslab.core.experiments import Kind, Plan, State
 from harnesslab.core.training import Proposer, ProposerKind, TrainingPlan
 from harnesslab.queries.bindings import get_project
 from harnesslab.queries.measurements import experiment_named, plan_of
@@ -113,6 +113,8 @@ def ask_experiment(asked: AskedExperiment, user: User | None = None, key: str = 
         raise Conflict(
             "it was not measured here, so that nothing measured here can be judged against it", where=baseline.name
         )
+    if baseline is not None and baseline.state == State.CANCELLED:
+        raise InvalidValue("it was cancelled, so that nothing can be judged against it", where=baseline.name)
     purpose = Purpose(kind, baseline, parent=baseline.revision if baseline is not None else "")
     panel, plan = asked.revision_of_panel, asked.plan
     made = measure(project, asked.revision.strip(), panel, plan, purpose, user=user, key=key)

@@ -26,7 +26,7 @@ def demo(*, no_wait: bool) -> None:
     if count:
         click.echo(f"{count} demonstration rollouts were run and stored")
     else:
-        click.echo("there are rollouts already; no demonstration was run")
+        click.echo("there are rollouts already, so that the demonstration's own are not added")
     address = served_at(settings.CONFIG.home)
     if not address or not answers(f"{address}/"):
         click.echo("nothing is trained, since no server runs: start script/server, and say this again")

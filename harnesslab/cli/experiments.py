@@ -11,7 +11,7 @@ import click
 from harnesslab.actions.tables import ready_tables
 from harnesslab.cli.terminal import printable
 from harnesslab.core.decision_words import reason_words
-from harnesslab.core.experiments import Kind
+from harnesslab.core.experiments import Kind, State
 from harnesslab.core.matrix import MatrixSummary, Tally, markdown
 from harnesslab.queries.experiment_filters import CHOICES, ExperimentFilter
 from harnesslab.queries.experiments import ExperimentRow, all_experiments
@@ -24,8 +24,8 @@ WIDEST = 48
 
 @click.command("experiments")
 @click.option("--project", default="", help="Those of one project.")
-@click.option("--kind", type=click.Choice(list(Kind)), default=None)
-@click.option("--decision", type=click.Choice(CHOICES["decision"]), default=None)
+@click.option("--kind", type=click.Choice([kind.value for kind in Kind]), default=None)
+@click.option("--decision", type=click.Choice([str(each) for each in CHOICES["decision"]]), default=None)
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON, with the certificate of each case.")
 @click.option("--matrix", is_flag=True, help="Add imported matrices of agents and scenarios up, as Markdown or JSON.")
 def experiments(project: str, kind: str | None, decision: str | None, *, as_json: bool, matrix: bool) -> None:
@@ -52,6 +52,8 @@ def _columns(row: ExperimentRow) -> tuple[str, ...]:
     decision = " · ".join(filter(None, (row.decision or "", reason_words(row.reason))))
     if row.indexed is False:
         decision = "superseded attempt"
+    elif row.state == State.CANCELLED:
+        decision = "cancelled"
     delta = "" if row.delta is None else f"{row.delta:+d}"
     parts = (row.external_id, row.kind or "–", solved, delta, decision or "–", (row.commit or "–")[:8], row.mechanism)
     return tuple(_cut(printable(part)) for part in parts)

@@ -13,9 +13,11 @@ from harnesslab.actions.measurements import cancel
 from harnesslab.actions.tables import ready_tables
 from harnesslab.cli.following import follow
 from harnesslab.cli.terminal import printable
+from harnesslab.core.decision_words import decision_sentence
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.experiments import Kind, State
 from harnesslab.queries.certificates import CertificateRow, audits, certificates
+from harnesslab.queries.experiment_card import experiment_card
 from harnesslab.queries.experiments import experiment_rows, get_experiment
 from harnesslab.queries.measurements import experiment_named, get_measured
 from harnesslab.queries.progress import Progress, ProgressRow, progress_of
@@ -57,10 +59,21 @@ def run(key: str, kind: str | None, cases: Sequence[str], *, wait: bool, as_json
         click.echo(experiment_rows([get_experiment(made.pk)])[0].model_dump_json(indent=2))
     else:
         click.echo(printable(f"{made.name}: {found.sentence}"))
+        _print_decision(made.pk)
     if wait and found.state == State.CANCELLED:
         raise NothingMeasured("it was cancelled", where=made.name)
     if wait and not any(row.outcome for row in found.rows):
         raise NothingMeasured(f"no rollout came to an end: {found.rows[0].message}", where=made.name)
+
+
+def _print_decision(experiment_id: int) -> None:
+    """Say what a candidate that is measured came to, with every reason."""
+    row = experiment_rows([get_experiment(experiment_id)])[0]
+    if not row.baseline or row.state != State.DONE:
+        return
+    said = decision_sentence(row.kind, row.decision, row.reason, row.solved, row.total)
+    for sentence in (said, *experiment_card(experiment_id).sentences):
+        click.echo(printable(sentence))
 
 
 @experiment.command("cancel")

@@ -118,7 +118,8 @@ def _state(epoch: EpochRow) -> str:
     if not epoch.ended:
         return epoch.waits
     score = "" if epoch.after is None else f", {epoch.before} → {epoch.after} of {epoch.total} solved"
-    return f"{epoch.state} {epoch.mechanism}{score}: {epoch.why}"
+    what = f"{epoch.state} {epoch.mechanism}".strip()
+    return f"{what}{score}: {epoch.why}"
 
 
 def _why(row: TrainingRow) -> str:

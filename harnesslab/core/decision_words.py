@@ -35,7 +35,13 @@ def reason_words(reason: str | None) -> str:
 
 
 def decision_sentence(
-    kind: str | None, decision: str | None, reason: str | None, solved: int | None, total: int | None
+    kind: str | None,
+    decision: str | None,
+    reason: str | None,
+    solved: int | None,
+    total: int | None,
+    *,
+    cancelled: bool = False,
 ) -> str:
     """Say what an experiment came to: its decision with its reason, or what it was, and how many cases it solved."""
     said = DECISIONS.get(decision or "", "")
@@ -43,6 +49,8 @@ def decision_sentence(
         said = {"baseline": "A baseline", "candidate": "A candidate without a decision", "eval": "An evaluation"}.get(
             kind or "", "An experiment without a decision"
         )
+    if cancelled:
+        said = f"{said}, cancelled before its end"
     why = f": {reason_words(reason)}" if reason else ""
     count = f"; {solved} of {total} cases solved" if solved is not None and total is not None else ""
     return f"{said}{why}{count}."

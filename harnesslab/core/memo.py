@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 TITLE = "# Learning memo"
 FACTS = "## What became of the candidates"
-_FACTS = re.compile(rf"^{re.escape(FACTS)}\s*$", re.MULTILINE)
+NEWEST = "Newest experiment: "
+_FACTS = re.compile(rf"^{re.escape(FACTS)}\s*$(?:.*?^{NEWEST}[^\n]*$|.*)", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +31,9 @@ class Concluded:
 
 
 def notes_of(memo: str) -> str:
-    """Return the part of a memo that its proposer keeps."""
-    found = _FACTS.search(memo)
-    return (memo[: found.start()] if found else memo).strip()
+    """Return the part of a memo that its proposer keeps: all but the facts, also what it put below them."""
+    parts = (part.strip() for part in _FACTS.split(memo, maxsplit=1))
+    return "\n\n".join(part for part in parts if part)
 
 
 def written(notes: str, epochs: Iterable[Concluded], newest: str) -> str:
@@ -40,7 +41,7 @@ def written(notes: str, epochs: Iterable[Concluded], newest: str) -> str:
     lines = [notes.strip() or TITLE, "", FACTS, ""]
     for epoch in epochs:
         lines += _lines(epoch)
-    return "\n".join([*lines, "", f"Newest experiment: {newest or 'none'}.", ""])
+    return "\n".join([*lines, "", f"{NEWEST}{_plain(newest) or 'none'}.", ""])
 
 
 def _lines(epoch: Concluded) -> list[str]:

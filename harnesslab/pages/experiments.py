@@ -10,6 +10,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 
 from harnesslab.core.decision_words import decision_sentence, reason_words
+from harnesslab.core.experiments import State
 from harnesslab.core.natural import natural
 from harnesslab.figures.outcomes import matrix_figure, transitions_figure
 from harnesslab.pages.access import asks_for_part
@@ -57,7 +58,8 @@ def experiment(request: HttpRequest, experiment_id: int) -> HttpResponse:
         return csv_of(outcome_sheets(card, every), request.GET.get("table", ""), "experiment")
     matrix = outcome_matrix(card.experiment, whole=whole, start=start)
     sheets = outcome_sheets(card, matrix)
-    sentence = decision_sentence(row.kind, row.decision, row.reason, row.solved, row.total)
+    cancelled = row.state == State.CANCELLED
+    sentence = decision_sentence(row.kind, row.decision, row.reason, row.solved, row.total, cancelled=cancelled)
     documents = [
         ("The decision, verbatim", _written(view.decision), True),
         ("The certificates, verbatim", _written(view.certification), False),

@@ -9,11 +9,12 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.text import capfirst
 from django.views.decorators.http import require_POST
 
 from harnesslab.actions import measurements as actions
 from harnesslab.actions.asking import AskedExperiment, ask_experiment
-from harnesslab.core.errors import HarnessLabError, InvalidValue, NotFound
+from harnesslab.core.errors import Conflict, HarnessLabError, InvalidValue, NotFound
 from harnesslab.core.experiments import Kind
 from harnesslab.http_errors import status_of
 from harnesslab.pages.access import asks_for_part, needs, user_of
@@ -62,8 +63,12 @@ def experiment_progress(request: HttpRequest, experiment_id: int) -> HttpRespons
 @needs("operator")
 def experiment_cancel(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """Stop measuring."""
-    asked = actions.cancel(experiment_id)
-    messages.success(request, f"Cancelled: {asked} rollout{'s were' if asked != 1 else ' was'} asked to stop.")
+    try:
+        asked = actions.cancel(experiment_id)
+    except Conflict as error:
+        messages.error(request, f"{capfirst(error.what)}.")
+    else:
+        messages.success(request, f"Cancelled: {asked} rollout{'s were' if asked != 1 else ' was'} asked to stop.")
     return redirect("experiment-progress", experiment_id)
 
 

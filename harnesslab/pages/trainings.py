@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.text import capfirst
 from django.views.decorators.http import require_POST
 
 from harnesslab.actions import trainings as actions
 from harnesslab.actions.asking import AskedTraining, ask_training
-from harnesslab.core.errors import HarnessLabError, NotFound
+from harnesslab.core.errors import Conflict, HarnessLabError, NotFound
 from harnesslab.http_errors import status_of
 from harnesslab.pages.access import asks_for_part, needs, user_of
 from harnesslab.pages.asked import ASKED, command_of, common, number, whole, words_of
@@ -50,8 +51,12 @@ def training(request: HttpRequest, training_id: int) -> HttpResponse:
 @needs("operator")
 def training_stop(request: HttpRequest, training_id: int) -> HttpResponse:
     """Stop it where it is."""
-    actions.stop(training_id)
-    messages.success(request, "Stopped: what is measured stays, and it can go on from here.")
+    try:
+        actions.stop(training_id)
+    except Conflict as error:
+        messages.error(request, f"{capfirst(error.what)}.")
+    else:
+        messages.success(request, "Stopped: what is measured stays, and it can go on from here.")
     return redirect("training", training_id)
 
 
@@ -59,8 +64,12 @@ def training_stop(request: HttpRequest, training_id: int) -> HttpResponse:
 @needs("operator")
 def training_resume(request: HttpRequest, training_id: int) -> HttpResponse:
     """Go on where it stopped."""
-    actions.resume(training_id)
-    messages.success(request, "It goes on.")
+    try:
+        actions.resume(training_id)
+    except Conflict as error:
+        messages.error(request, f"{capfirst(error.what)}.")
+    else:
+        messages.success(request, "It goes on.")
     return redirect("training", training_id)
 
 

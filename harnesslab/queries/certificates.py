@@ -12,10 +12,12 @@ from harnesslab.core.line_changes import Line, changed_lines
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.queries.tapes import StoredTape
 from harnesslab.store.models import Experiment, Job, Rollout
-from harnesslab.store.text import as_object, thawed
+from harnesslab.store.text import as_object, storable, thawed
 
 FORKS = 8
 """So many forks of an imported experiment are looked up."""
+CASE = 400
+"""Characters of a case's name that are stored."""
 _ORDER = {"forked": 0, "no_chain": 1, "deterministic": 3}
 
 
@@ -43,13 +45,18 @@ class CertificateRow(ReadModel):
     fork: ForkRow | None
 
 
+def stated(certification: bytes | memoryview) -> dict[str, dict[str, JSON]]:
+    """Return what a certification says of each case, by the name that the case is stored under."""
+    return {storable(case, CASE): as_object(said) for case, said in as_object(thawed(certification)).items()}
+
+
 def certificates(experiment: Experiment) -> list[CertificateRow]:
     """Return the certificates that an experiment's document holds: exclusions first."""
-    found = as_object(thawed(experiment.certification))
-    forked = [case for case, said in found.items() if as_object(said).get("verdict") == "forked"]
-    lacking = [case for case in forked if "fork" not in as_object(found[case])][:FORKS]
+    found = stated(experiment.certification)
+    forked = [case for case, said in found.items() if said.get("verdict") == "forked"]
+    lacking = [case for case in forked if "fork" not in found[case]][:FORKS]
     imported = _imported_forks(experiment, lacking) if lacking else {}
-    rows = [_row(case, as_object(said), imported.get(case)) for case, said in found.items()]
+    rows = [_row(case, said, imported.get(case)) for case, said in found.items()]
     return sorted(rows, key=lambda row: (_ORDER.get(row.verdict, 2), row.case))
 
 

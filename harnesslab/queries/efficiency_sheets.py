@@ -8,6 +8,7 @@ from harnesslab.core.efficiency import Levers, Ratio, View
 from harnesslab.core.sheets import Column, Entry, Sheet, Value
 from harnesslab.core.spending import Score
 from harnesslab.core.survival import After
+from harnesslab.figures.survival import MOST_CASES
 from harnesslab.queries.efficiency_sides import Side
 from harnesslab.queries.efficiency_words import PLAIN
 
@@ -239,4 +240,5 @@ def _times(sides: Sequence[Side]) -> Sheet:
     names = ("model", "waiting", "tools", "verify", "time budget")
     columns = (Column("case", numeric=False), Column("trial"), *(Column(name, "s") for name in names))
     last = Column("model time of budget", "%")
-    return Sheet("model-time", "Model time against its budget", (_WHO, *columns, last), tuple(rows))
+    note = f"Drawn are the {MOST_CASES} with the most model time, of {len(rows):,}." if len(rows) > MOST_CASES else ""
+    return Sheet("model-time", "Model time against its budget", (_WHO, *columns, last), tuple(rows), note)

@@ -16,6 +16,7 @@ from harnesslab.core.cells import Cell, by_case, solved_cases
 from harnesslab.core.errors import NotFound
 from harnesslab.core.experiments import Verdict
 from harnesslab.queries.cells import cells_of
+from harnesslab.queries.certificates import stated
 from harnesslab.queries.experiment_filters import COLUMNS, UNDECIDED, ExperimentFilter, cursor, newest_first
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.store.models import Experiment
@@ -271,7 +272,7 @@ def _cells(cells: Iterable[Cell]) -> list[CellRow]:
 
 def _verdicts(certification: bytes | memoryview) -> dict[str, str]:
     """Return the verdict of each case, whatever else its certificate says."""
-    found = {case: as_object(said).get("verdict") for case, said in as_object(thawed(certification)).items()}
+    found = {case: said.get("verdict") for case, said in stated(certification).items()}
     return {case: verdict for case, verdict in found.items() if isinstance(verdict, str)}
 
 

@@ -164,9 +164,9 @@ def run_document(experiment_id: int, link: str) -> RunDocument:
     """
     row = get_measured(experiment_id)
     cells = cells_of([experiment_id])[experiment_id]
-    manifests = manifests_of({"first": cells[0].rollout}) if cells else {}
+    manifests = list(manifests_of({str(cell.rollout): cell.rollout for cell in cells}).values())
     params: dict[str, JSON] = {"kind": row.kind, "revision": row.revision, "trials": row.trials}
-    params |= _conditions(manifests["first"]) if manifests else {}
+    params |= _shared(manifests)
     metrics = {
         "solved": row.solved,
         "total": row.total,
@@ -178,7 +178,7 @@ def run_document(experiment_id: int, link: str) -> RunDocument:
     tags = {"verdict": row.verdict, "reason": row.reason, "mechanism": row.mechanism, "baseline": row.baseline_name}
     documents: dict[str, JSON] = {}
     if manifests:
-        documents["manifest.json"] = manifests["first"].to_json()
+        documents["manifest.json"] = manifests[0].to_json()
     for name in ("decision", "certification"):
         if kept := as_object(thawed(getattr(row, name))):
             documents[f"{name}.json"] = kept
@@ -221,6 +221,12 @@ def trace_document(rollout_id: int, link: str) -> TraceDocument:
         experiment=row.experiment_id,
         failed=row.outcome in ("crash", "infra_error", "interrupted"),
     )
+
+
+def _shared(manifests: Sequence[Manifest]) -> dict[str, JSON]:
+    """Return the conditions that all rollouts had, not what is of one case or of one seed."""
+    first, *others = [_conditions(each) for each in manifests] or [{}]
+    return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
 
 
 def _conditions(manifest: Manifest) -> dict[str, JSON]:

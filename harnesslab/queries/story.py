@@ -16,6 +16,7 @@ from harnesslab.core.recurrence import Recurrence, recurrence
 from harnesslab.core.story import CANDIDATES, Mark, Point, Step, common_panel, leading, mark_of, numbers, steps
 from harnesslab.queries.bindings import get_project
 from harnesslab.queries.cells import cells_of
+from harnesslab.queries.certificates import stated
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.store.models import Epoch, Experiment, Project
 from harnesslab.store.models.experiments import ExperimentQuerySet
@@ -264,8 +265,8 @@ def _excluded(told: Sequence[_Told]) -> dict[str, str]:
     """Return what certification keeps out: each case by the newest audit that looked at it."""
     found: dict[str, str] = {}
     for each in told:
-        for case, said in as_object(thawed(each.row.certification)).items():
-            verdict = as_object(said).get("verdict")
+        for case, said in stated(each.row.certification).items():
+            verdict = said.get("verdict")
             found[case] = verdict if isinstance(verdict, str) else ""
     return {case: verdict for case, verdict in found.items() if verdict not in ("", "deterministic")}
 

@@ -38,7 +38,7 @@ def headline(found: Story) -> str:
 def _moved(found: Story) -> str:
     name = f" in {found.by.removeprefix(METRIC)}" if found.by.startswith(METRIC) else ""
     if not found.steps:
-        return "have no baseline with a number"
+        return "came without a baseline that has a number"
     rows = [found.rows[step.place] for step in found.steps]
     first, last = rows[0], rows[-1]
     if name:

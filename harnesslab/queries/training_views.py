@@ -69,8 +69,7 @@ class TrainingRow(ReadModel):
             return f"{said}."
         if last is None or last.solved is None or last.id == first.id or last.total is None:
             return f"{said}; {first.solved} of {first.total} cases solved, as at the start."
-        same = f" of {first.total}" if first.total == last.total else f"/{first.total}"
-        return f"{said}; from {first.solved}{same} to {last.solved} of {last.total} cases solved."
+        return f"{said}; from {first.solved} of {first.total} to {last.solved} of {last.total} cases solved."
 
 
 ENDS = (EpochState.PROMOTED, EpochState.REJECTED, EpochState.INVALID, EpochState.SKIPPED)

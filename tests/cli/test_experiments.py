@@ -36,6 +36,14 @@ def test_the_table_says_what_became_of_each() -> None:
     assert "superseded attempt" in gone
 
 
+def test_it_filters_by_the_words_that_it_prints() -> None:
+    store_record(ExperimentRecord("base", kind=Kind.BASELINE))
+    store_record(ExperimentRecord("next", kind=Kind.CANDIDATE, baseline="base", verdict=Verdict.REJECTED))
+    assert [row["external_id"] for row in json.loads(run("--kind", "baseline", "--json"))] == ["base"]
+    assert [row["external_id"] for row in json.loads(run("--decision", "rejected", "--json"))] == ["next"]
+    assert "[baseline|candidate|eval]" in run("--help")
+
+
 def test_json_holds_what_the_source_states_and_null_where_it_states_nothing() -> None:
     store_record(ExperimentRecord("e", project="p", certification={"a": {"verdict": "no_chain"}}))
     store_record(ExperimentRecord("other", project="q"))

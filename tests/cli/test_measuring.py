@@ -117,7 +117,26 @@ def test_a_run_is_asked_for_once_by_its_key_and_cancelled_by_its_name(project: P
     assert json.loads(again.output)["external_id"] == name
     assert "2 rollouts were asked to stop" in run("experiment", "cancel", name).output
     assert "not running" in run("experiment", "cancel", name).output
+    assert "it was cancelled" in run(*RUN, "--engine", live.ENGINE, "--baseline", name).output
     assert "no experiment 'gone'" in run("experiment", "cancel", "gone").output
+
+
+def test_a_candidate_that_was_judged_says_its_decision_with_its_reasons(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def judged(outcome: Outcome) -> None:
+        made = Experiment.objects.order_by("-pk")[0]
+        for case in ("a", "b"):
+            measuring.ended(made, case, outcome)
+        after(f"experiment {made.pk}")
+
+    meanwhile(monkeypatch, lambda: judged(Outcome.SOLVED), lambda: judged(Outcome.FAILED_VERIFICATION))
+    first = run(*RUN, "--engine", live.ENGINE, "--wait")
+    assert "Rejected" not in first.output
+    base = Experiment.objects.get().name
+    second = run(*RUN, "--engine", live.ENGINE, "--baseline", base, "--wait").output
+    assert "Rejected: loses cases that the baseline solves; 0 of 2 cases solved." in second
+    assert "Regressions: a, b." in second
 
 
 @pytest.mark.parametrize(

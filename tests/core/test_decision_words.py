@@ -25,5 +25,10 @@ def test_a_decision_is_a_sentence(said: tuple[Any, ...], sentence: str) -> None:
     assert decision_sentence(*said) == sentence
 
 
+def test_what_was_cancelled_says_so_before_its_numbers() -> None:
+    said = decision_sentence("eval", None, None, 1, 3, cancelled=True)
+    assert said == "An evaluation, cancelled before its end; 1 of 3 cases solved."
+
+
 def test_no_reason_is_no_words() -> None:
     assert reason_words(None) == reason_words("") == ""

@@ -119,6 +119,14 @@ def test_tables_download_as_csv_with_names_made_harmless(as_viewer: Client) -> N
     assert as_viewer.get(f"/efficiency/?e={number}&format=csv&table=none").status_code == 404
 
 
+def test_a_figure_that_draws_only_some_rollouts_says_of_how_many(as_viewer: Client) -> None:
+    few = measured("few", ("one", 2, Outcome.SOLVED))
+    many = measured("many", *((f"case-{n}", 2, Outcome.SOLVED) for n in range(21)))
+    said = "Drawn are the 20 with the most model time, of 21."
+    assert said in as_viewer.get(f"/efficiency/?e={many}").content.decode()
+    assert "Drawn are" not in as_viewer.get(f"/efficiency/?e={few}").content.decode()
+
+
 @pytest.mark.parametrize(
     "query", ["", "e=x", "e=1&e=", "e=1&kind=water", "e=1&cases=some", "&".join(f"e={n}" for n in range(1, 10))]
 )

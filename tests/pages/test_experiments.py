@@ -9,7 +9,7 @@ from django.test import Client
 
 from harnesslab.actions.experiments import refresh, store_record
 from harnesslab.actions.rollouts import store_recording
-from harnesslab.core.experiments import ExperimentRecord, Kind, Verdict
+from harnesslab.core.experiments import ExperimentRecord, Kind, State, Verdict
 from harnesslab.core.rollout import Outcome
 from harnesslab.queries import experiments as queries
 from harnesslab.queries.experiment_filters import ExperimentFilter
@@ -102,6 +102,29 @@ def test_an_experiment_without_rollouts_shows_what_is_stated(as_viewer: Client) 
     assert "No rollout of it is here" in text
     assert "elsewhere" in text
     assert "&lt;script&gt;" in text
+
+
+def test_a_cancelled_experiment_says_so_on_its_page_and_in_the_list(as_viewer: Client) -> None:
+    made = measured("stopped", Outcome.SOLVED, kind=Kind.EVAL)
+    Experiment.objects.filter(pk=made.pk).update(state=State.CANCELLED)
+    assert "An evaluation, cancelled before its end; 1 of 1 cases solved." in page(
+        as_viewer, f"/experiments/{made.pk}/"
+    )
+    assert ">cancelled</span>" in page(as_viewer, "/experiments/")
+
+
+def test_a_hostile_case_name_finds_its_certificate(as_viewer: Client) -> None:
+    odd, long = '<script>alert("1")</script>\udc80\x00', "L" * 500
+    certification: dict[str, Any] = {odd: {"verdict": "forked"}, long: {"verdict": "no_chain"}}
+    made = store_record(ExperimentRecord("odd", project="tests", certification=certification))
+    for case in (odd, long):
+        store_recording(recording(case=case, experiment="odd", project="tests"), None)
+    refresh([made.pk])
+    text = page(as_viewer, f"/experiments/{made.pk}/")
+    assert "&lt;script&gt;alert(" in text
+    found = {row.case: row.certificate for row in queries.experiment_view(made.pk).cases}
+    assert sorted(found.values()) == ["forked", "no_chain"]
+    assert page(as_viewer, f"/projects/{made.project_id}/")
 
 
 def test_an_experiment_that_is_not_there_is_not_found(as_viewer: Client) -> None:

@@ -183,7 +183,8 @@ def test_cancelling_keeps_what_was_measured(as_operator: Client, project: Projec
     assert "1 rollout was asked to stop" in page
     assert "Cancelled: 1 of 2 rollouts had ended" not in page  # the other one was cancelled before it began
     assert as_operator.get(f"/experiments/{made.pk}/progress/", headers=PART).status_code == 286
-    assert as_operator.post(f"/experiments/{made.pk}/cancel/").status_code == 409
+    again = as_operator.post(f"/experiments/{made.pk}/cancel/", follow=True).content.decode()
+    assert "The experiment is not running." in again
 
 
 def test_more_cases_take_no_more_queries(as_viewer: Client, project: Project) -> None:
@@ -278,6 +279,19 @@ def test_a_training_stops_and_goes_on(as_operator: Client, project: Project, pat
     assert as_operator.get(f"/trainings/{made.pk}/", headers=PART).status_code == 286
     assert "Epoch 1 of 2 runs." in as_operator.post(f"/trainings/{made.pk}/resume/", follow=True).content.decode()
     assert Job.objects.filter(state=JobState.QUEUED).count() == 2
+
+
+def test_stopping_or_resuming_twice_leads_back_to_the_training_with_a_sentence(
+    as_operator: Client, project: Project, patches: Path
+) -> None:
+    made = training(patches)
+    as_operator.post(f"/trainings/{made.pk}/stop/")
+    again = html.unescape(as_operator.post(f"/trainings/{made.pk}/stop/", follow=True).content.decode())
+    assert "The training is not running." in again
+    assert "Go on" in again
+    as_operator.post(f"/trainings/{made.pk}/resume/")
+    twice = as_operator.post(f"/trainings/{made.pk}/resume/", follow=True).content.decode()
+    assert "The training has not stopped." in twice
 
 
 def test_a_training_names_what_its_jobs_are_for_in_the_queue(as_viewer: Client, project: Project) -> None:
