@@ -13,6 +13,7 @@ from harnesslab.cli.serve import answers
 from harnesslab.cli.trainings import wait_for
 from harnesslab.config import served_at
 from harnesslab.queries.engines import probing
+from harnesslab.queries.trainings import training_plan
 
 PROBES_S = 120.0
 
@@ -36,6 +37,8 @@ def demo(*, no_wait: bool) -> None:
         time.sleep(0.5)
     training = train_demonstration()
     click.echo(f"training {training.pk}: {address}/trainings/{training.pk}/")
+    cases, epochs = training.panel.cases, training_plan(training).epochs
+    click.echo(f"{cases} cases, {epochs} changes: it takes some minutes, and goes on without this command")
     if not no_wait:
         wait_for(training.pk)
         click.echo(f"its story: {address}/projects/{training.project_id}/")

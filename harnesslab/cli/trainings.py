@@ -116,7 +116,7 @@ def _look(training_id: int) -> tuple[Mapping[str, str], bool]:
 
 def _state(epoch: EpochRow) -> str:
     if not epoch.ended:
-        return epoch.waits
+        return epoch.waits.partition(",")[0]  # a line a phase, not one a rollout
     score = "" if epoch.after is None else f", {epoch.before} → {epoch.after} of {epoch.total} solved"
     what = f"{epoch.state} {epoch.mechanism}".strip()
     return f"{what}{score}: {epoch.why}"

@@ -13,17 +13,18 @@ from harnesslab.formats.values import mapping, number, text, whole
 _OURS = "harnesslab."
 
 
-def record_of(run: Mapping[str, JSON], project: str) -> ExperimentRecord:
-    """Return what a run states, from its document (`Run.to_dictionary`)."""
+def record_of(run: Mapping[str, JSON], project: str, ids: Mapping[str, str]) -> ExperimentRecord:
+    """Return what a run states, from its document (`Run.to_dictionary`); `ids` are the runs beside it by name."""
     info, data = mapping(run.get("info")), mapping(run.get("data"))
     tags, params, metrics = (mapping(data.get(name)) for name in ("tags", "params", "metrics"))
+    baseline = text(tags.get(f"{_OURS}baseline"))
     kind, verdict = text(params.get("kind")), text(tags.get(f"{_OURS}verdict"))
     return ExperimentRecord(
         external_id=text(info.get("run_id")),
         project=project,
         kind=Kind(kind) if kind in tuple(Kind) else Kind.EVAL,
         revision=text(params.get("revision")) or text(tags.get("mlflow.source.git.commit")),
-        baseline=text(tags.get(f"{_OURS}baseline")),
+        baseline=ids.get(baseline, baseline),
         verdict=Verdict(verdict) if verdict in tuple(Verdict) else None,
         reason=text(tags.get(f"{_OURS}reason")),
         mechanism=text(tags.get(f"{_OURS}mechanism")) or text(info.get("run_name")),

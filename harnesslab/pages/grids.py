@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.utils.http import urlencode
 
 from harnesslab.core.sheets import Column, Entry, Sheet
@@ -15,7 +16,9 @@ from harnesslab.queries.projects import project_asked
 
 def grid(request: HttpRequest) -> HttpResponse:
     """The page; `r` chooses revisions, `subtract=1` leaves out the cases that candidates were judged on."""
-    project, revisions = project_asked(request.GET.get("project", "")), request.GET.getlist("r")
+    if not request.GET.get("project"):
+        return redirect("projects")
+    project, revisions = project_asked(request.GET["project"]), request.GET.getlist("r")
     subtract = request.GET.get("subtract") == "1"
     found = numbers(project, revisions, subtract=subtract)
     if request.GET.get("format") == "csv":

@@ -21,7 +21,7 @@ from harnesslab.pages.access import asks_for_part, needs, user_of
 from harnesslab.pages.asked import ASKED, common, words_of
 from harnesslab.pages.plans import key_of
 from harnesslab.pages.render import render
-from harnesslab.queries.bindings import get_project, projects_to_measure, revisions_of
+from harnesslab.queries.bindings import bound_project, get_project, projects_to_measure, revisions_of
 from harnesslab.queries.engines import engines
 from harnesslab.queries.estimates import estimate
 from harnesslab.queries.measurements import baselines_of
@@ -89,7 +89,7 @@ def _form(
     if project is None:
         raise InvalidValue("which project?", where="project")
     panels = panel_rows(project_id=project.pk)
-    form = {**ASKED, "panel": panels[0].asked if panels else "", "revision": "", **values}
+    form = {**ASKED, "panel": panels[0].asked if panels else "", "revision": bound_project(project).branch, **values}
     context: dict[str, Any] = {
         "project": project.name,
         "form": form,

@@ -11,6 +11,7 @@ from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import NotFound
 from harnesslab.formats.inputs import InputFile, Unit
 from harnesslab.formats.mlflow_run import record_of
+from harnesslab.formats.values import mapping, text
 from workers.mirror.server import Server
 from workers.tasks.attempts import Attempt
 
@@ -26,8 +27,11 @@ def run_mlflow_import(attempt: Attempt) -> dict[str, Any]:
     refused: list[JSON] = []
     for key, name in found.items():
         project = str(attempt.payload.get("project") or "") or name
-        for run in server.runs(key):
-            store_record(record_of(run, project))
+        runs = list(server.runs(key))
+        stated = [mapping(run.get("info")) for run in runs]
+        ids = {text(info.get("run_name")): text(info.get("run_id")) for info in stated}
+        for run in runs:
+            store_record(record_of(run, project, ids))
             counts["runs"] += 1
         for data in server.traces(key):
             if attempt.stopped():

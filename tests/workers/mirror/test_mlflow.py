@@ -143,6 +143,8 @@ def test_runs_and_traces_are_imported_by_their_servers_address(mlflow_server: st
     assert {(row.case.name, row.outcome) for row in Rollout.objects.filter(project=copy)} == there
     promoted = Experiment.objects.get(project=copy, verdict="promoted")
     assert (promoted.kind, promoted.solved, promoted.total) == ("candidate", 2, 3)
+    assert promoted.baseline is not None
+    assert promoted.baseline.kind == "baseline"
     rollout = promoted.rollouts.get(case__name="b")
     events = StoredTape(get_rollout(rollout.pk)).trace().events
     (call,) = [event for event in events if isinstance(event, ModelCall)]
