@@ -20,7 +20,8 @@ PROBES_S = 120.0
 
 @click.command("demo")
 @click.option("--no-wait", is_flag=True, help="Begin the training and return.")
-def demo(*, no_wait: bool) -> None:
+@click.option("--no-training", is_flag=True, help="Store the rollouts and nothing else.")
+def demo(*, no_wait: bool, no_training: bool) -> None:
     """Store the demonstration's rollouts where there is none, then train a small harness on the embedded model."""
     ready_tables()
     count = load_demonstration()
@@ -28,6 +29,8 @@ def demo(*, no_wait: bool) -> None:
         click.echo(f"{count} demonstration rollouts were run and stored")
     else:
         click.echo("there are rollouts already, so that the demonstration's own are not added")
+    if no_training:
+        return
     address = served_at(settings.CONFIG.home)
     if not address or not answers(f"{address}/"):
         click.echo("nothing is trained, since no server runs: start script/server, and say this again")

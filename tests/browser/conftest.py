@@ -36,7 +36,7 @@ long = [store_recording(recording(commands, case="long", trial=n, results=result
 results_of = ((4, Outcome.SOLVED), (6, Outcome.STEP_CAP)), ((3, Outcome.SOLVED), (5, Outcome.SOLVED))
 for name, runs in zip(("before", "after"), results_of):
     for case, (steps, outcome) in enumerate(runs):
-        timed = recording(commands[:steps], case=f"case-{{case}}", outcome=outcome, experiment=name, latency=0.5)
+        timed = recording(commands[:steps], case=f"measured-{{case}}", outcome=outcome, experiment=name, latency=0.5)
         store_recording(timed, None)
 payload = {{0: "first line\\n" + "x" * 30_000 + "\\nlast line"}}
 ids = {{"long": long, "payload": [store_recording(recording(case="payload", results=payload), None).pk]}}
@@ -85,7 +85,7 @@ class Filled:
 @pytest.fixture(scope="session")
 def filled(lab: Lab) -> Filled:
     """The lab with data."""
-    lab.run("demo")
+    lab.run("demo", "--no-training")
     for name, text in (("many.jsonl", native_lines(MANY)), ("nested.jsonl", nested_lines())):
         (lab.home / name).write_text(text)
         lab.run("import", str(lab.home / name))

@@ -33,7 +33,7 @@ def test_a_worker_killed_in_mid_epoch_costs_only_what_it_was_doing(
     with rules.engine(ceiling=2):
         training = trainings.train(row, panel, plan(queue(tmp_path, {"b": "touch b"}, {"a": "true"}), 2))
         kills = 0
-        while kills < 4:
+        while kills < 3:
             worker = start()
             seen = Rollout.objects.exclude(head=None).count()
             wait_until(lambda seen=seen: _moved(training, seen), 60, "the training to move")  # type: ignore[misc]
