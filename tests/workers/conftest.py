@@ -57,7 +57,7 @@ def start(
 
         def another() -> Program:
             program = worker(worker_home, tmp_path / f"worker-{secrets.token_hex(4)}.log", **changes)
-            stack.callback(program.close)
+            stack.callback(program.kill)  # stopping politely takes seconds, and has tests of its own
             return program
 
         yield another
