@@ -25,7 +25,8 @@ def certified(
     folder: Path, *commands: str, sandboxes: Sandboxes | None = None, pins: tuple[str, ...] | None = None, **given: str
 ) -> Certificate:
     """Record a rollout of some commands, and audit it."""
-    rig = Rig(folder, case=case(files={"a.txt": "one\n"}, tests={"done": given.get("test", "true")}), pins=pins)
+    tests = {"done": given.get("test", "true")}
+    rig = Rig(folder, case=case(files={"a.txt": "one\n"}, tests=tests, command=2.0), pins=pins)
     with model(*commands, "submit") as served:
         done = rig.go(served)
     return audit(rig.recipe, done.trace, IDENTITY, lambda _: sandboxes or Bubblewrap(), lambda: False)
