@@ -17,6 +17,9 @@ from tests.workers.sandboxes.engine import IMAGE, Engine
 from workers.sandboxes.available import sandboxes
 from workers.sandboxes.docker import Docker, DockerSandbox
 
+pytestmark = pytest.mark.xdist_group("containers")
+"""One process runs them: a timeout ends all that the containers' user runs, and that user is one."""
+
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[Engine]:
