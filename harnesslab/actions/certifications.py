@@ -16,6 +16,7 @@ from harnesslab.core.certification import Certificate, chain_of
 from harnesslab.core.errors import Conflict, HarnessLabError
 from harnesslab.core.experiments import State
 from harnesslab.queries.cells import cells_of
+from harnesslab.queries.groups import audits_group
 from harnesslab.queries.manifests import load_manifest
 from harnesslab.queries.measurements import certificates_of, get_measured, plan_of
 from harnesslab.queries.reruns import recipe_of
@@ -34,11 +35,6 @@ class AuditsFailed(HarnessLabError):
     """Audits failed by themselves: nothing is excluded for that."""
 
 
-def audits_of(experiment_id: int) -> str:
-    """Return the group of an experiment's audits."""
-    return f"{KIND} {experiment_id}"
-
-
 def ask_audits(experiment_id: int) -> bool:
     """Order the audits of a measured experiment; True where it is certified already. Raises `Conflict` or `NotFound`.
 
@@ -49,7 +45,7 @@ def ask_audits(experiment_id: int) -> bool:
     if row.state == State.RUNNING:
         raise Conflict("it is still being measured", where=row.name, hint="certify it when all rollouts have ended")
     if not row.certification:
-        jobs.requeue_group(audits_of(experiment_id))
+        jobs.requeue_group(audits_group(experiment_id))
     return certify(row)
 
 
@@ -60,7 +56,7 @@ def certify(experiment: Experiment) -> bool:
     """
     if experiment.certification:
         return True
-    audits = Job.objects.filter(group=audits_of(experiment.pk))
+    audits = Job.objects.filter(group=audits_group(experiment.pk))
     if audits.exclude(state__in=ENDED).exists():
         return False
     cells = by_case(cells_of([experiment.pk])[experiment.pk])
@@ -75,7 +71,7 @@ def certify(experiment: Experiment) -> bool:
 @transaction.atomic
 def _order(experiment: Experiment, cases: Sequence[str]) -> None:
     """Queue the audits, all or none: while one of them waits, nobody looks for what else there is to do."""
-    group = audits_of(experiment.pk)
+    group = audits_group(experiment.pk)
     for place, case in enumerate(cases):
         jobs.enqueue(
             KIND,

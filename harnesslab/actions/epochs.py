@@ -22,6 +22,7 @@ from harnesslab.core.canonical import parse
 from harnesslab.core.errors import Conflict, HarnessLabError
 from harnesslab.core.experiments import Kind, State, Verdict
 from harnesslab.core.training import OPEN, SKIPS, EpochState, TrainingState
+from harnesslab.queries.groups import proposals_group
 from harnesslab.queries.measurements import certified_cases, get_measured, measured
 from harnesslab.queries.trainings import get_epoch, get_training, repository_of, training_plan
 from harnesslab.store.locks import held
@@ -37,11 +38,6 @@ _ENDS: Mapping[Verdict, EpochState] = {
     Verdict.INVALID_INFRA: EpochState.INVALID,
 }
 log = logging.getLogger(__name__)
-
-
-def proposals_of(epoch_id: int) -> str:
-    """Return the group of an epoch's proposals."""
-    return f"{PROPOSE} {epoch_id}"
 
 
 def alone(project_id: int) -> AbstractContextManager[None]:
@@ -162,9 +158,9 @@ def _certify(epoch: Epoch) -> bool:
 
 
 def _propose(epoch: Epoch) -> bool:
-    job = Job.objects.filter(group=proposals_of(epoch.pk)).order_by("-pk").first()
+    job = Job.objects.filter(group=proposals_group(epoch.pk)).order_by("-pk").first()
     if job is None:
-        group = proposals_of(epoch.pk)
+        group = proposals_group(epoch.pk)
         jobs.enqueue(PROPOSE, {"epoch": epoch.pk}, idempotency_key=group, queue_name=PROPOSE_QUEUE, group=group)
         return False
     if job.state not in ENDED:

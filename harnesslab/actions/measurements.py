@@ -18,7 +18,8 @@ from harnesslab.core.recipe import RUN, Recipe, SideEffects
 from harnesslab.core.training import TrainingState
 from harnesslab.queries.bindings import binding_of
 from harnesslab.queries.engines import engine_named
-from harnesslab.queries.measurements import group_of, measured
+from harnesslab.queries.groups import rollouts_group
+from harnesslab.queries.measurements import measured
 from harnesslab.queries.orders import Belonging
 from harnesslab.queries.panels import definition_of
 from harnesslab.store.models import AuditEntry, Experiment, Job, JobState, PanelRevision, Project, Training
@@ -81,7 +82,7 @@ def _order(row: Experiment, recipes: Iterable[Recipe], user: User | None) -> Non
     """Queue a job a recipe; a few are rung for, and a worker that ends one rings for the next."""
     project, panel = row.project.name, row.panel.panel.name if row.panel is not None else ""
     asked = ((recipe, Belonging(project, panel, row.name, recipe.trial)) for recipe in recipes)
-    orders.order_all(asked, group=group_of(row.pk), user=user)
+    orders.order_all(asked, group=rollouts_group(row.pk), user=user)
 
 
 def _recipes(binding: Binding, commit: str, cases: Sequence[CaseDefinition], plan: Plan) -> Iterator[Recipe]:
@@ -140,7 +141,7 @@ def conclude(experiment_id: int) -> bool:
 
     One whose rollouts were cancelled because its training stopped stays open: they are queued again when it goes on.
     """
-    group = group_of(experiment_id)
+    group = rollouts_group(experiment_id)
     if Job.objects.filter(group=group).exclude(state__in=ENDED).exists():
         return False
     waits = Experiment.objects.filter(pk=experiment_id, training__state=TrainingState.STOPPED)
@@ -161,7 +162,7 @@ def cancel(experiment_id: int) -> int:
     row = Experiment.objects.filter(pk=experiment_id, state=State.RUNNING)
     if not row.update(state=State.CANCELLED, ended_at=timezone.now()):
         raise Conflict("the experiment is not running", where=f"experiment {experiment_id}")
-    asked = jobs.cancel_group(group_of(experiment_id))
+    asked = jobs.cancel_group(rollouts_group(experiment_id))
     found = measured(experiment_id)
     Experiment.objects.filter(pk=experiment_id).update(solved=len(found.solved))
     return asked

@@ -8,16 +8,17 @@ from collections.abc import Callable, Mapping
 from django.db import DatabaseError
 from django.db.models import Q
 
-from harnesslab.actions.certifications import KIND, certify
+from harnesslab.actions.certifications import certify
 from harnesslab.actions.decisions import decide
-from harnesslab.actions.epochs import PROPOSE, advance
+from harnesslab.actions.epochs import advance
 from harnesslab.actions.measurements import conclude
 from harnesslab.actions.mirrors import keep_up
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.experiments import Kind, State
 from harnesslab.core.natural import natural
 from harnesslab.core.promotion import StrictPareto
-from harnesslab.queries.measurements import get_measured, group_of
+from harnesslab.queries.groups import AUDITS, EXPERIMENT, PROPOSALS, rollouts_group
+from harnesslab.queries.measurements import get_measured
 from harnesslab.queries.trainings import get_epoch, trainings_to_follow
 from harnesslab.store.models import Experiment
 
@@ -37,7 +38,7 @@ def follow_up() -> None:
     unjudged = Q(state=State.DONE, kind=Kind.CANDIDATE, decision=b"") & ~Q(baseline__state=State.RUNNING)
     alone = Experiment.objects.filter(Q(state=State.RUNNING) | unjudged & Q(baseline__isnull=False), training=None)
     for experiment in alone.exclude(plan=b"").values_list("pk", flat=True):
-        after(group_of(experiment))
+        after(rollouts_group(experiment))
     for training in trainings_to_follow():
         _safely(f"training {training}", lambda training=training: advance(training))  # type: ignore[misc]
     _safely("mirrors", keep_up)
@@ -73,8 +74,8 @@ def _after_audit(experiment_id: int) -> None:
 
 
 _FOLLOWS: Mapping[str, Callable[[int], None]] = {
-    "experiment": _after_experiment,
-    KIND: _after_audit,
-    PROPOSE: lambda epoch: advance(get_epoch(epoch).training_id),
+    EXPERIMENT: _after_experiment,
+    AUDITS: _after_audit,
+    PROPOSALS: lambda epoch: advance(get_epoch(epoch).training_id),
 }
 """By the first word of a group."""

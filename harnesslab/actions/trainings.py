@@ -6,14 +6,13 @@ from django.db import IntegrityError, transaction
 
 from harnesslab.accounts.models import User
 from harnesslab.actions import jobs
-from harnesslab.actions.certifications import audits_of
-from harnesslab.actions.epochs import advance, alone, begin_again, proposals_of
+from harnesslab.actions.epochs import advance, alone, begin_again
 from harnesslab.core.errors import Conflict, InvalidValue
 from harnesslab.core.experiments import State
 from harnesslab.core.training import OPEN, EpochState, TrainingPlan, TrainingState
 from harnesslab.queries.criteria import criterion
 from harnesslab.queries.engines import engine_named
-from harnesslab.queries.measurements import group_of
+from harnesslab.queries.groups import audits_group, proposals_group, rollouts_group
 from harnesslab.queries.panels import definition_of
 from harnesslab.queries.trainings import get_training, repository_of
 from harnesslab.store.models import AuditEntry, Epoch, Experiment, PanelRevision, Project, Training
@@ -107,10 +106,10 @@ def resume(training_id: int) -> None:
 def _groups(training: Training) -> list[str]:
     """Return the groups of the jobs that a training waits for; experiments that are over are left as they are."""
     running = Experiment.objects.filter(training=training, state=State.RUNNING).values_list("pk", flat=True)
-    groups = [group_of(experiment) for experiment in running]
+    groups = [rollouts_group(experiment) for experiment in running]
     epoch = Epoch.objects.filter(training=training, state__in=OPEN).order_by("-number").first()
     if epoch is None:
         return groups
     if epoch.state == EpochState.CERTIFYING and epoch.baseline_id is not None:
-        groups.append(audits_of(epoch.baseline_id))
-    return [*groups, proposals_of(epoch.pk)]
+        groups.append(audits_group(epoch.baseline_id))
+    return [*groups, proposals_group(epoch.pk)]

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import msgspec
 
 from harnesslab.core.canonical import JSON, Digest, digest
+from harnesslab.core.documents import read
 from harnesslab.core.errors import InvalidValue
 
 SCHEMA = "harnesslab.case/1"
@@ -79,10 +80,7 @@ class CaseDefinition(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unk
         if not isinstance(document, Mapping) or document.get("schema") != SCHEMA:
             raise InvalidValue(f"not a case definition: no schema {SCHEMA}")
         body = {key: value for key, value in document.items() if key != "schema"}
-        try:
-            return msgspec.convert(body, type=cls)
-        except msgspec.ValidationError as error:
-            raise InvalidValue(str(error), where="case") from None
+        return read(body, cls, "case")
 
 
 def content(text: str) -> bytes:

@@ -15,7 +15,7 @@ import msgspec
 
 from harnesslab.core import scrub
 from harnesslab.core.canonical import JSON, Digest, digest
-from harnesslab.core.errors import InvalidValue
+from harnesslab.core.documents import read
 from harnesslab.core.events import TestResult, ToolCall, Verification
 from harnesslab.core.recipe import RUN, HarnessKind, Recipe
 from harnesslab.core.rerun import unsafe_fork
@@ -66,10 +66,7 @@ class Certificate(msgspec.Struct, frozen=True, omit_defaults=True):
     @classmethod
     def from_json(cls, document: JSON) -> Certificate:
         """Read a certificate that `to_json` wrote; raises `InvalidValue`."""
-        try:
-            return msgspec.convert(document, type=cls)
-        except msgspec.ValidationError as error:
-            raise InvalidValue(str(error), where="certificate") from None
+        return read(document, cls, "certificate")
 
     def holds_for(self, chain: Digest, identity: Digest) -> bool:
         """Say whether it can be inherited: a found fork too, since the same chain forks again."""

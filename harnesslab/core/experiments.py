@@ -10,6 +10,7 @@ from enum import StrEnum
 import msgspec
 
 from harnesslab.core.canonical import JSON
+from harnesslab.core.documents import read
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.recipe import HarnessKind, HarnessSource, SideEffects
 
@@ -61,10 +62,7 @@ class Binding(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     @classmethod
     def from_json(cls, document: JSON) -> Binding:
         """Read a binding that `to_json` wrote; raises `InvalidValue` naming what is wrong."""
-        try:
-            return msgspec.convert(document, type=cls)
-        except msgspec.ValidationError as error:
-            raise InvalidValue(str(error), where="binding") from None
+        return read(document, cls, "binding")
 
     def at(self, commit: str) -> HarnessSource:
         """Return the harness at a commit."""
@@ -95,10 +93,7 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     @classmethod
     def from_json(cls, document: JSON) -> Plan:
         """Read a plan that `to_json` wrote; raises `InvalidValue` naming what is wrong."""
-        try:
-            return msgspec.convert(document, type=cls)
-        except msgspec.ValidationError as error:
-            raise InvalidValue(str(error), where="plan") from None
+        return read(document, cls, "plan")
 
     def checked(self) -> Plan:
         """Return the plan; raises `InvalidValue` for one that can't be run."""

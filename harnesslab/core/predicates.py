@@ -8,6 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from harnesslab.core.canonical import JSON, canonical_bytes
+from harnesslab.core.documents import read
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.events import AnyEvent, ModelCall, ToolCall
 from harnesslab.core.trace import Trace
@@ -44,10 +45,7 @@ class Predicate(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
     @classmethod
     def from_json(cls, document: JSON) -> Predicate:
         """Read a predicate; raises `InvalidValue` naming what is wrong."""
-        try:
-            return msgspec.convert(document, type=cls).checked()
-        except msgspec.ValidationError as error:
-            raise InvalidValue(str(error), where="predicate") from None
+        return read(document, cls, "predicate").checked()
 
     def to_json(self) -> dict[str, JSON]:
         """Return the predicate as JSON."""

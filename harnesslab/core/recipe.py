@@ -12,7 +12,7 @@ import msgspec
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.cases import CaseDefinition
-from harnesslab.core.errors import InvalidValue
+from harnesslab.core.documents import read
 from harnesslab.core.seeds import derive
 
 SAME = "same"
@@ -105,7 +105,4 @@ class Recipe(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     @classmethod
     def from_json(cls, document: JSON) -> Recipe:
         """Read a recipe that `to_json` wrote; raises `InvalidValue` naming what is wrong."""
-        try:
-            return msgspec.convert(document, type=cls)
-        except msgspec.ValidationError as error:
-            raise InvalidValue(str(error), where="recipe") from None
+        return read(document, cls, "recipe")

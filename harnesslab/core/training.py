@@ -8,7 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.errors import InvalidValue
+from harnesslab.core.documents import read
 from harnesslab.core.experiments import Plan
 
 SKIPS = 2
@@ -95,7 +95,4 @@ class TrainingPlan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkno
     @classmethod
     def from_json(cls, document: JSON) -> TrainingPlan:
         """Read a plan that `to_json` wrote; raises `InvalidValue` naming what is wrong."""
-        try:
-            return msgspec.convert(document, type=cls)
-        except msgspec.ValidationError as error:
-            raise InvalidValue(str(error), where="training") from None
+        return read(document, cls, "training")

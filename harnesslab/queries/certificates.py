@@ -9,6 +9,7 @@ from django.db.models.fields.json import KT
 from harnesslab.core.canonical import JSON
 from harnesslab.core.events import ToolCall
 from harnesslab.core.line_changes import Line, changed_lines
+from harnesslab.queries.groups import audits_group
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.queries.tapes import StoredTape
 from harnesslab.store.models import Experiment, Job, Rollout
@@ -62,7 +63,7 @@ def certificates(experiment: Experiment) -> list[CertificateRow]:
 
 def audits(experiment_id: int) -> dict[str, str]:
     """Return the state of each audit of an experiment, by case."""
-    jobs = Job.objects.filter(group=f"certify {experiment_id}").annotate(case=KT("payload__case")).order_by("pk")
+    jobs = Job.objects.filter(group=audits_group(experiment_id)).annotate(case=KT("payload__case")).order_by("pk")
     return dict(jobs.values_list("case", "state"))
 
 

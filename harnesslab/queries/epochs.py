@@ -9,8 +9,9 @@ from harnesslab.core.canonical import JSON
 from harnesslab.core.decision_words import reason_words
 from harnesslab.core.training import OPEN, EpochState
 from harnesslab.formats.values import number
-from harnesslab.queries.measurements import group_of
+from harnesslab.queries.groups import audits_group, proposals_group, rollouts_group
 from harnesslab.queries.read_model import ReadModel
+from harnesslab.queries.trainings import case_names
 from harnesslab.store.models import Epoch, Experiment, Job
 from harnesslab.store.models.jobs import ENDED
 from harnesslab.store.text import as_object, thawed
@@ -85,11 +86,11 @@ def epoch_row(epoch: Epoch, waits: str = "") -> EpochRow:
         mechanism=epoch.mechanism,
         why=reason_words(epoch.reason) if decision and epoch.reason == decision.get("reason") else epoch.reason,
         verdict=epoch.candidate.verdict or None if epoch.candidate is not None else None,
-        before=len(_names(decision.get("baseline_solved"))) if decision else None,
+        before=len(case_names(decision.get("baseline_solved"))) if decision else None,
         after=candidate.solved if candidate is not None and decision else None,
         total=candidate.total if candidate is not None else None,
-        new=_names(decision.get("new_solves")),
-        lost=_names(decision.get("regressions")),
+        new=case_names(decision.get("new_solves")),
+        lost=case_names(decision.get("regressions")),
         provisional=decision.get("provisional") is True,
         baseline=link_of(epoch.baseline),
         candidate=candidate,
@@ -107,10 +108,10 @@ def waits_for(epoch: Epoch | None) -> str:
     state = EpochState(epoch.state)
     owner = epoch.candidate_id if state is EpochState.MEASURING else epoch.baseline_id
     groups = {
-        EpochState.CERTIFYING: f"certify {owner}",
-        EpochState.PROPOSING: f"propose {epoch.pk}",
+        EpochState.CERTIFYING: audits_group(owner or 0),
+        EpochState.PROPOSING: proposals_group(epoch.pk),
     }
-    group = groups.get(state) or group_of(owner or 0)
+    group = groups.get(state) or rollouts_group(owner or 0)
     states = list(Job.objects.filter(group=group).values_list("state", flat=True))
     ended = sum(state in ENDED for state in states)
     return f"{_DOES[state]}, {ended} of {len(states)}" if len(states) > 1 else _DOES[state]
@@ -138,7 +139,3 @@ def link_of(experiment: Experiment | None) -> ExperimentLink | None:
         solved=experiment.solved,
         total=experiment.total,
     )
-
-
-def _names(value: JSON) -> list[str]:
-    return [str(each) for each in value] if isinstance(value, list | tuple) else []

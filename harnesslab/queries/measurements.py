@@ -23,11 +23,6 @@ BASELINES = 50
 """Experiments that a form offers as a baseline."""
 
 
-def group_of(experiment_id: int) -> str:
-    """Return the group of an experiment's jobs."""
-    return f"experiment {experiment_id}"
-
-
 def get_measured(experiment_id: int) -> Experiment:
     """Return an experiment with what it belongs to; raises `NotFound`."""
     row = (

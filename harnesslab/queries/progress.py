@@ -12,7 +12,8 @@ from django.utils import timezone
 
 from harnesslab.core.experiments import State
 from harnesslab.core.rollout import Outcome
-from harnesslab.queries.measurements import get_measured, group_of
+from harnesslab.queries.groups import rollouts_group
+from harnesslab.queries.measurements import get_measured
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.store.models import Experiment, Job, JobState, Rollout
 from harnesslab.store.models.jobs import ENDED
@@ -95,7 +96,7 @@ class Progress(ReadModel):
 def progress_of(experiment_id: int) -> Progress:
     """Return how far an experiment is, in the same queries however large; raises `NotFound`."""
     row = get_measured(experiment_id)
-    group = group_of(experiment_id)
+    group = rollouts_group(experiment_id)
     jobs = Job.objects.filter(group=group)
     counts = dict(jobs.order_by().values_list("state").annotate(n=Count("pk")))
     outcomes = _outcomes(experiment_id)

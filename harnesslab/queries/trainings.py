@@ -92,11 +92,12 @@ def _concluded(epoch: Epoch) -> Concluded:
         reason=epoch.reason,
         solved=candidate.solved if candidate is not None else None,
         total=candidate.total if candidate is not None else None,
-        before=len(_names(decision.get("baseline_solved"))),
-        new=_names(decision.get("new_solves")),
-        lost=_names(decision.get("regressions")),
+        before=len(case_names(decision.get("baseline_solved"))),
+        new=case_names(decision.get("new_solves")),
+        lost=case_names(decision.get("regressions")),
     )
 
 
-def _names(value: object) -> list[str]:
+def case_names(value: object) -> list[str]:
+    """Return the cases that a decision's document lists; nothing for anything else."""
     return [str(each) for each in value] if isinstance(value, list | tuple) else []

@@ -41,24 +41,12 @@ function show() {
   if (again) { again.search = `?ids=${chosen.join(",")}`; again.textContent = `Rerun (${chosen.length})`; }
   document.getElementById("bar-pin").hidden = chosen.length !== 1 || chosen[0] === baseline()?.id;
 }
-function move(by) {
-  const all = [...rows.querySelectorAll("tr[data-id]")];
-  const at = all.indexOf(rows.querySelector("tr.current"));
-  const next = all[Math.max(0, Math.min(all.length - 1, at + by))];
-  next?.querySelector("td.case a").focus({ preventScroll: true });
-  next?.scrollIntoView({ block: "nearest" });
-}
 function rerun() {
   if (!bar.hidden) { document.getElementById("bar-rerun")?.click(); return; }
-  const current = rows.querySelector("tr.current")?.dataset.id;
-  if (current && document.getElementById("bar-rerun")) location.href = `/rollouts/${current}/rerun/`;
+  const id = rows.querySelector("tr.current")?.dataset.id;
+  if (id && document.getElementById("bar-rerun")) location.href = `/rollouts/${id}/rerun/`;
 }
-rows?.addEventListener("focusin", (event) => {
-  rows.querySelector("tr.current")?.classList.remove("current");
-  event.target.closest("tr[data-id]")?.classList.add("current");
-});
 document.addEventListener("change", (event) => {
-  if (event.target.name === "pick") show();
   if (event.target.matches("form[role=search] select")) form.requestSubmit();
 });
 form.addEventListener("formdata", ({ formData }) => {
@@ -74,15 +62,9 @@ document.addEventListener("submit", (event) => {
 });
 document.getElementById("bar-pin").addEventListener("click", () => pin(picked()[0]));
 pinned.querySelector("button").addEventListener("click", () => pin(""));
-document.getElementById("bar-clear").addEventListener("click", () => {
-  for (const box of document.querySelectorAll("input[name=pick]:checked")) box.checked = false;
-  show();
-});
+document.addEventListener("lab:picked", show);
 document.addEventListener("lab:key", ({ detail: key }) => {
   if (!rows) return;
-  if (key === "j") move(1);
-  if (key === "k") move(-1);
-  if (key === "x") rows.querySelector("tr.current input")?.click();
   if (key === "r") rerun();
   if (key === "c" && !bar.hidden && !document.getElementById("bar-go").disabled) bar.requestSubmit();
 });

@@ -208,7 +208,7 @@ def test_a_program_error_fails_a_training_with_its_name_and_nobody_else(
     assert [epoch.state for epoch in Epoch.objects.all()] == ["promoted"]
 
 
-def test_audits_of_a_candidate_that_a_training_is_done_with_are_gathered(tmp_path: Path) -> None:
+def test_audits_group_a_candidate_that_a_training_is_done_with_are_gathered(tmp_path: Path) -> None:
     with rules.engine():
         begun(tmp_path, {"a": "true"})
         drain()
