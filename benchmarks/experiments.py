@@ -28,7 +28,7 @@ FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 
 def fill() -> tuple[int, list[int]]:
     """Store the experiments, each a candidate of the one before; returns (project, experiments)."""
-    from harnesslab.actions.rollouts import store_recording
+    from harnesslab.actions.rollouts.storing import store_recording
     from harnesslab.store.models import Case, Experiment, Project, Rollout
     from harnesslab.store.text import frozen
     from tests.recordings import recording

@@ -59,10 +59,10 @@ def measure(clicks: int, jobs: int, server: int) -> None:
 
 def _parent() -> int:
     from harnesslab.actions.demonstration import recipe
-    from harnesslab.actions.orders import order
-    from harnesslab.queries.orders import Belonging
+    from harnesslab.actions.reruns.orders import order
+    from harnesslab.queries.reruns.orders import Belonging
+    from harnesslab.runtime.demonstration.shell_cases import SHELL_CASES
     from harnesslab.store.models import Job
-    from workers.demonstration.shell_cases import SHELL_CASES
 
     job = order(recipe(SHELL_CASES[1]), Belonging("benchmark"))
     _until(lambda: not Job.objects.filter(state__in=("queued", "running")).exists(), "probes and rollout to end", 300)
@@ -71,8 +71,8 @@ def _parent() -> int:
 
 
 def _click(parent: int) -> float:
-    from harnesslab.actions.reruns import request
-    from harnesslab.core.rerun import Mode, Plan
+    from harnesslab.actions.reruns.lifecycle import request
+    from harnesslab.core.running.rerun import Mode, Plan
     from harnesslab.store.models import Rollout
 
     began = time.monotonic()
@@ -84,8 +84,8 @@ def _click(parent: int) -> float:
 
 
 def _drain(parent: int, jobs: int, server: int) -> None:
-    from harnesslab.actions.reruns import request
-    from harnesslab.core.rerun import Mode, Plan
+    from harnesslab.actions.reruns.lifecycle import request
+    from harnesslab.core.running.rerun import Mode, Plan
     from harnesslab.store.models import Job, Rollout
 
     before = Rollout.objects.count()

@@ -32,7 +32,7 @@ STEPS = 10_000
 
 def fill() -> tuple[int, int]:
     """Store the rollouts and the two long traces, and return the ids of the latter."""
-    from harnesslab.actions.rollouts import store_recording
+    from harnesslab.actions.rollouts.storing import store_recording
     from harnesslab.store.models import Case, Rollout
     from tests.recordings import recording
 
@@ -123,10 +123,10 @@ def main() -> None:
     from django.test import Client
 
     from harnesslab.accounts.models import User
-    from harnesslab.core.comparators import first_difference
-    from harnesslab.core.contract import RAW
-    from harnesslab.queries.rollouts import get_rollout
-    from harnesslab.queries.tapes import StoredTape
+    from harnesslab.core.contracts.comparators import first_difference
+    from harnesslab.core.contracts.contract import RAW
+    from harnesslab.queries.rollouts.listing import get_rollout
+    from harnesslab.queries.rollouts.tapes import StoredTape
 
     call_command("migrate", verbosity=0)
     call_command("collectstatic", verbosity=0, interactive=False)

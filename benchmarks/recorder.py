@@ -36,27 +36,28 @@ django.setup()
 
 from django.db import connections  # noqa: E402
 
-from harnesslab.actions import engines, slots  # noqa: E402
-from harnesslab.actions.guarded import GuardedEngine  # noqa: E402
-from harnesslab.actions.recorder import Ending, Recorder  # noqa: E402
+from harnesslab.actions.engines import registration as engines  # noqa: E402
+from harnesslab.actions.engines import slots  # noqa: E402
+from harnesslab.actions.engines.guarded import GuardedEngine  # noqa: E402
+from harnesslab.actions.rollouts.recorder import Ending, Recorder  # noqa: E402
 from harnesslab.actions.tables import migrate  # noqa: E402
-from harnesslab.core.cases import Budgets, CaseDefinition  # noqa: E402
-from harnesslab.core.manifest import Manifest  # noqa: E402
-from harnesslab.core.ports import Engine, Exchange, ModelRequest  # noqa: E402
-from harnesslab.core.recipe import HarnessSource, Recipe, SideEffects  # noqa: E402
-from harnesslab.core.record import Record  # noqa: E402
-from harnesslab.core.rerun import Mode, Plan  # noqa: E402
-from harnesslab.core.rollout import Outcome, Recording, Source  # noqa: E402
-from harnesslab.core.trace import Trace  # noqa: E402
-from workers.driver.agent import AgentBoundary  # noqa: E402
-from workers.driver.episode import Episode  # noqa: E402
-from workers.driver.inbox import Inbox  # noqa: E402
-from workers.driver.model import call_model  # noqa: E402
-from workers.driver.outside import Nowhere  # noqa: E402
-from workers.driver.tools import call_tool  # noqa: E402
-from workers.engines.catalogue import engine as make_engine  # noqa: E402
-from workers.engines.hosting import hosted  # noqa: E402
-from workers.gateway.server import served  # noqa: E402
+from harnesslab.core.conditions.manifest import Manifest  # noqa: E402
+from harnesslab.core.running.cases import Budgets, CaseDefinition  # noqa: E402
+from harnesslab.core.running.ports import Engine, Exchange, ModelRequest  # noqa: E402
+from harnesslab.core.running.recipe import HarnessSource, Recipe, SideEffects  # noqa: E402
+from harnesslab.core.running.record import Record  # noqa: E402
+from harnesslab.core.running.rerun import Mode, Plan  # noqa: E402
+from harnesslab.core.running.rollout import Outcome, Recording, Source  # noqa: E402
+from harnesslab.core.trace.trace import Trace  # noqa: E402
+from harnesslab.runtime.driver.agent import AgentBoundary  # noqa: E402
+from harnesslab.runtime.driver.episode import Episode  # noqa: E402
+from harnesslab.runtime.driver.inbox import Inbox  # noqa: E402
+from harnesslab.runtime.driver.model import call_model  # noqa: E402
+from harnesslab.runtime.driver.outside import Nowhere  # noqa: E402
+from harnesslab.runtime.driver.tools import call_tool  # noqa: E402
+from harnesslab.runtime.engines.catalogue import engine as make_engine  # noqa: E402
+from harnesslab.runtime.engines.hosting import hosted  # noqa: E402
+from harnesslab.runtime.gateway.server import served  # noqa: E402
 
 SETTINGS = {"temperature": 0, "max_tokens": 24}
 RECIPE = Recipe(
@@ -179,7 +180,7 @@ class Constant:
 
     def ask(self, request: ModelRequest, **_: Any) -> Exchange:
         """Answer with the number of messages."""
-        from harnesslab.core.ports import Answer
+        from harnesslab.core.running.ports import Answer
 
         answer = Answer(text=f"echo {len(request.messages)}", finish_reason="stop")
         return Exchange("m", {}, json.dumps(list(request.messages)).encode(), b"{}", 0.0, answer)
@@ -204,7 +205,7 @@ def steps_of(begun: Episode, steps: int, window: int) -> float:
 
 def serving(steps: int, window: int, *, profile: bool) -> None:
     """Print how many steps a second a recorded rerun serves, harness process left out."""
-    import harnesslab.core.ports as ports
+    import harnesslab.core.running.ports as ports
 
     class Echo(Nowhere):
         def run(self, command: object, **_: object) -> ports.Execution:

@@ -17,9 +17,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harnesslab.core.ports import Place
-from workers.sandboxes.bubblewrap import Bubblewrap
-from workers.sandboxes.layout import bubblewrap, interpreter
+from harnesslab.core.running.ports import Place
+from harnesslab.runtime.sandboxes.bubblewrap import Bubblewrap
+from harnesslab.runtime.sandboxes.layout import bubblewrap, interpreter
 
 BARE = ["--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib"]
 BARE += ["--symlink", "usr/lib64", "/lib64", "--unshare-pid", "--unshare-net", "--proc", "/proc", "--dev", "/dev"]

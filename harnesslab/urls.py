@@ -4,31 +4,18 @@ from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, URLResolver, path
 
 from harnesslab.api.routes import api
-from harnesslab.pages import (
-    accounts,
-    bindings,
-    bundles,
-    compare,
-    contrasts,
-    efficiency,
-    engines,
-    experiments,
-    grids,
-    imports,
-    jobs,
-    login,
-    manifests,
-    measurements,
-    memos,
-    panels,
-    projects,
-    regressions,
-    requests,
-    reruns,
-    rollouts,
-    stories,
-    trainings,
-)
+from harnesslab.pages import comparisons as compare
+from harnesslab.pages import engines, imports, jobs, trainings
+from harnesslab.pages.accounts import login
+from harnesslab.pages.accounts import views as accounts
+from harnesslab.pages.experiments import contrasts, efficiency, grids, measurements
+from harnesslab.pages.experiments import views as experiments
+from harnesslab.pages.projects import bindings, memos, panels, stories
+from harnesslab.pages.projects import views as projects
+from harnesslab.pages.reruns import regressions
+from harnesslab.pages.reruns import views as reruns
+from harnesslab.pages.rollouts import bundles, manifests, requests
+from harnesslab.pages.rollouts import views as rollouts
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", projects.projects, name="projects"),

@@ -14,9 +14,9 @@ PURE = (
     "tests/formats",
     "tests/figures",
     "tests/architecture",
-    "tests/workers/engines",
-    "tests/workers/sandboxes",
-    "tests/workers/driver",
+    "tests/runtime/engines",
+    "tests/runtime/sandboxes",
+    "tests/runtime/driver",
 )
 """Folders whose tests run without Django."""
 

@@ -8,15 +8,15 @@ from dataclasses import replace
 import msgspec
 from django.utils import timezone
 
-from harnesslab.actions import reruns
-from harnesslab.actions.engines import register
-from harnesslab.actions.rollouts import store_recording
-from harnesslab.core.cases import CaseDefinition
-from harnesslab.core.events import RolloutStarted, ToolCall
-from harnesslab.core.recipe import HarnessSource, Recipe, SideEffects
-from harnesslab.core.rerun import Mode, Plan
-from harnesslab.core.rollout import Grade, Origin, Outcome
-from harnesslab.core.trace import Trace
+from harnesslab.actions.engines.registration import register
+from harnesslab.actions.reruns import lifecycle as reruns
+from harnesslab.actions.rollouts.storing import store_recording
+from harnesslab.core.running.cases import CaseDefinition
+from harnesslab.core.running.recipe import HarnessSource, Recipe, SideEffects
+from harnesslab.core.running.rerun import Mode, Plan
+from harnesslab.core.running.rollout import Grade, Origin, Outcome
+from harnesslab.core.trace.events import RolloutStarted, ToolCall
+from harnesslab.core.trace.trace import Trace
 from harnesslab.store.models import Engine, Job, JobState, RegressionCase, Rerun, Rollout
 from harnesslab.store.text import frozen
 from tests.recordings import COMMANDS, recording

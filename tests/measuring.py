@@ -5,20 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from harnesslab.actions.bindings import bind
-from harnesslab.actions.measurements import conclude
-from harnesslab.actions.panels import store_panel
-from harnesslab.actions.rollouts import store_recording
-from harnesslab.core.cases import CaseDefinition, Verifier
-from harnesslab.core.experiments import Binding
-from harnesslab.core.panels import PanelDefinition
-from harnesslab.core.recipe import HarnessSource
-from harnesslab.core.rollout import Grade, Origin, Outcome
+from harnesslab.actions.experiments.measurements import conclude
+from harnesslab.actions.projects.bindings import bind
+from harnesslab.actions.projects.panels import store_panel
+from harnesslab.actions.rollouts.storing import store_recording
+from harnesslab.core.measuring.experiments import Binding
+from harnesslab.core.running.cases import CaseDefinition, Verifier
+from harnesslab.core.running.panels import PanelDefinition
+from harnesslab.core.running.recipe import HarnessSource
+from harnesslab.core.running.rollout import Grade, Origin, Outcome
 from harnesslab.store.models import Experiment, Job, JobState, PanelRevision, Project, Rollout
 from harnesslab.store.text import frozen
 from tests import live
 from tests.recordings import recording
-from tests.workers.training.repositories import make_repository
+from tests.runtime.training.repositories import make_repository
 
 PROJECT, PANEL = "measured", "two cases"
 CASES = tuple(

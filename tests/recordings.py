@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harnesslab.core.canonical import JSON, bytes_digest
-from harnesslab.core.events import Fidelity, RolloutStarted, ToolCall, ToolRequest, Usage, UserTurn, Verification
-from harnesslab.core.manifest import Manifest
-from harnesslab.core.rollout import Outcome, Recording, Source
-from harnesslab.core.trace import Trace, TraceBuilder
+from harnesslab.core.conditions.manifest import Manifest
+from harnesslab.core.running.rollout import Outcome, Recording, Source
+from harnesslab.core.trace.events import Fidelity, RolloutStarted, ToolCall, ToolRequest, Usage, UserTurn, Verification
+from harnesslab.core.trace.trace import Trace, TraceBuilder
 
 COMMANDS = ("ls", "cat a.txt", "echo done > b.txt")
 

@@ -121,7 +121,7 @@ class Lab:
         self.passwords |= {"viewer": "viewer-password", "operator": "operator-password"}
         script = (
             "import django; django.setup()\n"
-            "from harnesslab.actions.accounts import add_user\n"
+            "from harnesslab.actions.accounts.users import add_user\n"
             "for name in ('viewer', 'operator'): add_user(None, name, f'{name}-password', name)\n"
         )
         subprocess.run([sys.executable, "-c", script], env=self.env, check=True)

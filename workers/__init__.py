@@ -1,1 +1,4 @@
-"""What runs outside the web process: Celery tasks, engines, sandboxes, the recording gateway."""
+"""What runs beside the web server: the Celery application, its tasks, and the sweeper; entry points only.
+
+A GPU worker starts here: `celery --app workers.app worker --queues gpu`. What it does lies in `harnesslab/runtime`.
+"""

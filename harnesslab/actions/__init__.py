@@ -1,1 +1,1 @@
-"""Writes: one verb, one transaction each."""
+"""Writes: one verb, one transaction each; one folder a noun."""

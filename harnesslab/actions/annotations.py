@@ -5,9 +5,9 @@ from __future__ import annotations
 from django.db import transaction
 
 from harnesslab.accounts.models import User
-from harnesslab.actions.reruns import cancel
+from harnesslab.actions.reruns.lifecycle import cancel
 from harnesslab.core.errors import Conflict, InvalidValue, NotFound
-from harnesslab.queries.rollouts import get_rollout
+from harnesslab.queries.rollouts.listing import get_rollout
 from harnesslab.store.models import AuditEntry, Chunk, Event, Job, LooseEvent, Note, Purge, SavedView
 from harnesslab.store.models.events import MAX_EVENTS, key
 from harnesslab.store.models.jobs import ENDED

@@ -10,16 +10,16 @@ from typing import TypeVar
 import msgspec
 
 from harnesslab.accounts.models import User
-from harnesslab.actions.measurements import Purpose, measure
-from harnesslab.actions.trainings import train
+from harnesslab.actions.experiments.measurements import Purpose, measure
+from harnesslab.actions.trainings.lifecycle import train
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import Conflict, InvalidValue
-from harnesslab.core.experiments import Kind, Plan, State
-from harnesslab.core.training import Proposer, ProposerKind, TrainingPlan
-from harnesslab.queries.bindings import get_project
-from harnesslab.queries.measurements import experiment_named, plan_of
+from harnesslab.core.measuring.experiments import Kind, Plan, State
+from harnesslab.core.training.training import Proposer, ProposerKind, TrainingPlan
+from harnesslab.queries.experiments.measurements import experiment_named, plan_of
 from harnesslab.queries.panels import revision_named
-from harnesslab.queries.trainings import training_plan
+from harnesslab.queries.projects.bindings import get_project
+from harnesslab.queries.trainings.training import training_plan
 from harnesslab.store.models import Experiment, PanelRevision, Training
 
 HOTTEST = 10.0

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from django.db import transaction
 
 from harnesslab.accounts.models import User
-from harnesslab.actions.rollouts import store_path, store_unsupported
-from harnesslab.core import scrub
-from harnesslab.core.comparators import Path, PathBuilder
-from harnesslab.core.contract import LADDER, Contract, Level
+from harnesslab.actions.rollouts.storing import store_path, store_unsupported
+from harnesslab.core.comparing.evidence import Cause
+from harnesslab.core.contracts import scrub
+from harnesslab.core.contracts.comparators import Path, PathBuilder
+from harnesslab.core.contracts.contract import LADDER, Contract, Level
 from harnesslab.core.errors import InvalidValue, NotComparable
-from harnesslab.core.evidence import Cause
-from harnesslab.queries.rollouts import get_rollout
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.queries.rollouts.listing import get_rollout
+from harnesslab.queries.rollouts.tapes import StoredTape
 from harnesslab.store.models import AuditEntry, CauseOverride, StoredPath
 from harnesslab.store.text import storable
 

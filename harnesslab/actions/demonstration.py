@@ -7,23 +7,23 @@ from pathlib import Path
 
 from django.conf import settings
 
-from harnesslab.actions.bindings import bind
-from harnesslab.actions.engines import EMBEDDED_NAME
-from harnesslab.actions.experiments import refresh
-from harnesslab.actions.orders import order
-from harnesslab.actions.panels import store_panel
-from harnesslab.actions.rollouts import store_recording
-from harnesslab.actions.trainings import train
-from harnesslab.core.cases import CaseDefinition
-from harnesslab.core.experiments import Binding, Plan
-from harnesslab.core.panels import PanelDefinition
-from harnesslab.core.recipe import RUN, HarnessSource, Recipe, SideEffects
-from harnesslab.core.training import Proposer, ProposerKind, TrainingPlan
-from harnesslab.queries.orders import Belonging
+from harnesslab.actions.engines.registration import EMBEDDED_NAME
+from harnesslab.actions.experiments.sources import refresh
+from harnesslab.actions.projects.bindings import bind
+from harnesslab.actions.projects.panels import store_panel
+from harnesslab.actions.reruns.orders import order
+from harnesslab.actions.rollouts.storing import store_recording
+from harnesslab.actions.trainings.lifecycle import train
+from harnesslab.core.measuring.experiments import Binding, Plan
+from harnesslab.core.running.cases import CaseDefinition
+from harnesslab.core.running.panels import PanelDefinition
+from harnesslab.core.running.recipe import RUN, HarnessSource, Recipe, SideEffects
+from harnesslab.core.training.training import Proposer, ProposerKind, TrainingPlan
+from harnesslab.queries.reruns.orders import Belonging
+from harnesslab.runtime.demonstration.project import ROOT_SEED, recordings
+from harnesslab.runtime.demonstration.repository import BASELINE, PATCHES, ensure_repository, ensure_trainee
+from harnesslab.runtime.demonstration.shell_cases import ASKED, SHELL_CASES, TRAINING_CASES, UNPINNED
 from harnesslab.store.models import Engine, Rollout, Training
-from workers.demonstration.project import ROOT_SEED, recordings
-from workers.demonstration.repository import BASELINE, PATCHES, ensure_repository, ensure_trainee
-from workers.demonstration.shell_cases import ASKED, SHELL_CASES, TRAINING_CASES, UNPINNED
 
 PROJECT = "demonstration"
 TRAINING_PROJECT = "small shell training"

@@ -8,18 +8,18 @@ from collections.abc import Callable, Mapping
 from django.db import DatabaseError
 from django.db.models import Q
 
-from harnesslab.actions.certifications import certify
-from harnesslab.actions.decisions import decide
-from harnesslab.actions.epochs import advance
-from harnesslab.actions.measurements import conclude
-from harnesslab.actions.mirrors import keep_up
+from harnesslab.actions.experiments.certifications import certify
+from harnesslab.actions.experiments.decisions import decide
+from harnesslab.actions.experiments.measurements import conclude
+from harnesslab.actions.projects.mirrors import keep_up
+from harnesslab.actions.trainings.epochs import advance
+from harnesslab.core.deciding.promotion import StrictPareto
 from harnesslab.core.errors import HarnessLabError
-from harnesslab.core.experiments import Kind, State
+from harnesslab.core.measuring.experiments import Kind, State
 from harnesslab.core.natural import natural
-from harnesslab.core.promotion import StrictPareto
-from harnesslab.queries.groups import AUDITS, EXPERIMENT, PROPOSALS, rollouts_group
-from harnesslab.queries.measurements import get_measured
-from harnesslab.queries.trainings import get_epoch, trainings_to_follow
+from harnesslab.queries.experiments.measurements import get_measured
+from harnesslab.queries.jobs.groups import AUDITS, EXPERIMENT, PROPOSALS, rollouts_group
+from harnesslab.queries.trainings.training import get_epoch, trainings_to_follow
 from harnesslab.store.models import Experiment
 
 log = logging.getLogger(__name__)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from django.http import HttpRequest
 from ninja import Router
 
-from harnesslab.actions.anatomies import prepare
-from harnesslab.queries.efficiency import Efficiency, uncounted
-from harnesslab.queries.efficiency import efficiency as numbers
-from harnesslab.queries.efficiency_sides import Asked
+from harnesslab.actions.rollouts.anatomies import prepare
+from harnesslab.queries.efficiency.page import Efficiency, uncounted
+from harnesslab.queries.efficiency.page import efficiency as numbers
+from harnesslab.queries.experiments.sums import Asked
 
 router = Router()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from django.http import HttpRequest
 from ninja import Router, Status
 
-from harnesslab.actions.engines import ask_probe
+from harnesslab.actions.engines.registration import ask_probe
 from harnesslab.api.permissions import require
 from harnesslab.queries.engines import EngineRow, engine_row, engines
-from harnesslab.queries.jobs import JobRow, QueuePage, job_row, queue_page
+from harnesslab.queries.jobs.listing import JobRow, QueuePage, job_row, queue_page
 
 router = Router()
 

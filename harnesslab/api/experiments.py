@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.http import HttpRequest
 from ninja import Router
 
-from harnesslab.queries.experiment_filters import ExperimentFilter
-from harnesslab.queries.experiments import ExperimentPage, ExperimentView, experiment_page, experiment_view
+from harnesslab.queries.experiments.filters import ExperimentFilter
+from harnesslab.queries.experiments.listing import ExperimentPage, ExperimentView, experiment_page, experiment_view
 
 router = Router()
 

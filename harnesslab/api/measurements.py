@@ -10,13 +10,13 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Body, Schema, Status
 
-from harnesslab.actions import measurements as actions
 from harnesslab.actions.asking import AskedExperiment, ask_experiment, asked_of
+from harnesslab.actions.experiments import measurements as actions
 from harnesslab.api import experiments
 from harnesslab.api.keys import key_of
 from harnesslab.api.permissions import require
+from harnesslab.queries.experiments.progress import Progress, progress_of
 from harnesslab.queries.panels import PanelRow, panel_rows
-from harnesslab.queries.progress import Progress, progress_of
 
 router = experiments.router
 

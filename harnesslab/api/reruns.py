@@ -8,16 +8,16 @@ import msgspec
 from django.http import HttpRequest
 from ninja import Body, Router, Schema, Status
 
-from harnesslab.actions import reruns as actions
+from harnesslab.actions.reruns import lifecycle as actions
 from harnesslab.api.keys import key_of
 from harnesslab.api.permissions import require
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.predicates import Predicate
-from harnesslab.core.recipe import DRAWN
-from harnesslab.queries.consistency import Consistency, check_consistency
-from harnesslab.queries.previews import Preview, preview
-from harnesslab.queries.regressions import RegressionRow, get_regression, regression, regressions
-from harnesslab.queries.reruns import RerunView, plan_from, recent_reruns, rerun_view, reruns_of
+from harnesslab.core.running.predicates import Predicate
+from harnesslab.core.running.recipe import DRAWN
+from harnesslab.queries.reruns.listing import RerunView, plan_from, recent_reruns, rerun_view, reruns_of
+from harnesslab.queries.reruns.previews import Preview, preview
+from harnesslab.queries.reruns.regressions import RegressionRow, get_regression, regression, regressions
+from harnesslab.queries.rollouts.consistency import Consistency, check_consistency
 
 router = Router()
 

@@ -10,23 +10,21 @@ from ninja.errors import HttpError, ValidationError
 from ninja.files import UploadedFile
 
 from harnesslab.actions.comparisons import prepare
+from harnesslab.actions.imports.uploads import receive
 from harnesslab.actions.instance_key import instance_signer
-from harnesslab.actions.jobs import cancel
-from harnesslab.actions.uploads import receive
+from harnesslab.actions.jobs.lifecycle import cancel
 from harnesslab.api import efficiency, engines, measurements, reruns, stories, trainings
 from harnesslab.api.permissions import require
-from harnesslab.core.contract import Contract
+from harnesslab.core.contracts.contract import Contract
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.http_errors import status_of
 from harnesslab.queries.bundles import bundle_of
-from harnesslab.queries.comparisons import ComparisonResult, compared, result
-from harnesslab.queries.events import EventDetail, EventWindow, event_detail, event_window
-from harnesslab.queries.filters import RolloutFilter
-from harnesslab.queries.jobs import JobRow, job_row
-from harnesslab.queries.manifests import find_manifest, manifest_bytes
-from harnesslab.queries.projects import Home, home
-from harnesslab.queries.requests import RequestDetail, RequestPage, request_detail, request_page
-from harnesslab.queries.rollouts import (
+from harnesslab.queries.comparisons.comparison import ComparisonResult, compared, result
+from harnesslab.queries.jobs.listing import JobRow, job_row
+from harnesslab.queries.projects.home import Home, home
+from harnesslab.queries.rollouts.events import EventDetail, EventWindow, event_detail, event_window
+from harnesslab.queries.rollouts.filters import RolloutFilter
+from harnesslab.queries.rollouts.listing import (
     GroupPage,
     RolloutPage,
     RolloutRow,
@@ -35,7 +33,9 @@ from harnesslab.queries.rollouts import (
     rollout_page,
     row_of,
 )
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.queries.rollouts.manifests import find_manifest, manifest_bytes
+from harnesslab.queries.rollouts.requests import RequestDetail, RequestPage, request_detail, request_page
+from harnesslab.queries.rollouts.tapes import StoredTape
 
 api = NinjaAPI(title="HarnessLab", version="1", urls_namespace="api", docs_url=None)
 

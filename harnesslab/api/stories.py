@@ -5,13 +5,13 @@ from __future__ import annotations
 from django.http import HttpRequest
 from ninja import Router
 
-from harnesslab.queries.contrasts import Contrast, asked
-from harnesslab.queries.contrasts import contrast as side_by_side
-from harnesslab.queries.grids import Grid
-from harnesslab.queries.grids import grid as numbers
-from harnesslab.queries.projects import project_asked
-from harnesslab.queries.story import Story
-from harnesslab.queries.story import story as told
+from harnesslab.queries.experiments.contrasts import Contrast, asked
+from harnesslab.queries.experiments.contrasts import contrast as side_by_side
+from harnesslab.queries.experiments.grids import Grid
+from harnesslab.queries.experiments.grids import grid as numbers
+from harnesslab.queries.projects.home import project_asked
+from harnesslab.queries.stories.story import Story
+from harnesslab.queries.stories.story import story as told
 
 router = Router()
 

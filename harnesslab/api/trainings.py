@@ -7,11 +7,11 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Body, Router, Status
 
-from harnesslab.actions import trainings as actions
 from harnesslab.actions.asking import AskedTraining, ask_training, asked_of
+from harnesslab.actions.trainings import lifecycle as actions
 from harnesslab.api.keys import key_of
 from harnesslab.api.permissions import require
-from harnesslab.queries.training_views import TrainingRow, TrainingView, training_rows, training_view
+from harnesslab.queries.trainings.listing import TrainingRow, TrainingView, training_rows, training_view
 
 router = Router()
 

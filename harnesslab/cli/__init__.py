@@ -28,8 +28,9 @@ def _of_recordings() -> tuple[click.Command, ...]:
 
 
 def _of_workers() -> tuple[click.Command, ...]:
-    from harnesslab.cli import demonstration, engines, measurements, panels, preparation, projects, reruns, serve
+    from harnesslab.cli import demonstration, engines, measurements, panels, projects, reruns
     from harnesslab.cli import trainings as training
+    from harnesslab.cli.server import preparation, serve
 
     return (
         demonstration.demo,

@@ -12,10 +12,10 @@ from harnesslab.cli.terminal import printable
 from harnesslab.core.canonical import bytes_digest
 from harnesslab.core.errors import InvalidValue
 from harnesslab.formats import bundle
-from harnesslab.formats.inputs import InputFile
+from harnesslab.formats.reading.inputs import InputFile
 from harnesslab.queries.bundles import bundle_of
-from harnesslab.queries.manifests import manifest_bytes
-from harnesslab.queries.rollouts import get_rollout
+from harnesslab.queries.rollouts.listing import get_rollout
+from harnesslab.queries.rollouts.manifests import manifest_bytes
 
 
 @click.command("export")

@@ -13,7 +13,7 @@ import click
 from harnesslab.cli.terminal import printable
 from harnesslab.core.errors import HarnessLabError, InvalidValue
 from harnesslab.formats.discovery import discover, expand
-from harnesslab.formats.inputs import Report, Unit
+from harnesslab.formats.reading.inputs import Report, Unit
 from harnesslab.formats.registry import experiments, recognise
 
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"

@@ -6,9 +6,9 @@ import click
 
 from harnesslab.cli.rollouts import named_rollout
 from harnesslab.cli.terminal import printable
-from harnesslab.core.comparison import compare_tapes
-from harnesslab.core.contract import LADDER, TITLES, Contract
-from harnesslab.queries.comparisons import ComparisonResult, result
+from harnesslab.core.comparing.comparison import compare_tapes
+from harnesslab.core.contracts.contract import LADDER, TITLES, Contract
+from harnesslab.queries.comparisons.comparison import ComparisonResult, result
 
 
 @click.command("compare")

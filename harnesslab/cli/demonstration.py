@@ -9,11 +9,11 @@ from django.conf import settings
 
 from harnesslab.actions.demonstration import load_demonstration, train_demonstration
 from harnesslab.actions.tables import ready_tables
-from harnesslab.cli.serve import answers
+from harnesslab.cli.server.serve import answers
 from harnesslab.cli.trainings import wait_for
 from harnesslab.config import served_at
 from harnesslab.queries.engines import probing
-from harnesslab.queries.trainings import training_plan
+from harnesslab.queries.trainings.training import training_plan
 
 PROBES_S = 120.0
 

@@ -6,7 +6,7 @@ import json
 
 import click
 
-from harnesslab.actions import engines as actions
+from harnesslab.actions.engines import registration as actions
 from harnesslab.actions.tables import ready_tables
 from harnesslab.cli.terminal import printable
 from harnesslab.core.errors import InvalidValue

@@ -10,12 +10,12 @@ import click
 
 from harnesslab.actions.tables import ready_tables
 from harnesslab.cli.terminal import printable
-from harnesslab.core.decision_words import reason_words
-from harnesslab.core.experiments import Kind, State
-from harnesslab.core.matrix import MatrixSummary, Tally, markdown
-from harnesslab.queries.experiment_filters import CHOICES, ExperimentFilter
-from harnesslab.queries.experiments import ExperimentRow, all_experiments
-from harnesslab.queries.matrices import matrices
+from harnesslab.core.deciding.decision_words import reason_words
+from harnesslab.core.measuring.experiments import Kind, State
+from harnesslab.core.measuring.matrix import MatrixSummary, Tally, markdown
+from harnesslab.queries.experiments.filters import CHOICES, ExperimentFilter
+from harnesslab.queries.experiments.listing import ExperimentRow, all_experiments
+from harnesslab.queries.experiments.matrices import matrices
 
 HEADINGS = ("experiment", "kind", "solved", "Δ", "decision", "commit", "what changed")
 WIDEST = 48

@@ -9,7 +9,7 @@ from time import sleep
 import click
 from django.conf import settings
 
-from harnesslab.cli.serve import answers
+from harnesslab.cli.server.serve import answers
 from harnesslab.cli.terminal import printable
 from harnesslab.config import ADDRESS
 

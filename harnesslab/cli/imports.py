@@ -9,12 +9,12 @@ from dataclasses import asdict
 
 import click
 
-from harnesslab.actions.imports import ImportResult, import_unit
+from harnesslab.actions.imports.importing import ImportResult, import_unit
 from harnesslab.actions.tables import ready_tables
 from harnesslab.cli.terminal import printable
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.formats.discovery import discover, expand
-from harnesslab.formats.inputs import Report, Unit
+from harnesslab.formats.reading.inputs import Report, Unit
 
 
 @click.command("import")

@@ -8,19 +8,19 @@ from typing import Any
 import click
 
 from harnesslab.actions.asking import AskedExperiment, ask_experiment
-from harnesslab.actions.certifications import ask_audits, certify
-from harnesslab.actions.measurements import cancel
+from harnesslab.actions.experiments.certifications import ask_audits, certify
+from harnesslab.actions.experiments.measurements import cancel
 from harnesslab.actions.tables import ready_tables
 from harnesslab.cli.following import follow
 from harnesslab.cli.terminal import printable
-from harnesslab.core.decision_words import decision_sentence
+from harnesslab.core.deciding.decision_words import decision_sentence
 from harnesslab.core.errors import HarnessLabError
-from harnesslab.core.experiments import Kind, State
-from harnesslab.queries.certificates import CertificateRow, audits, certificates
-from harnesslab.queries.experiment_card import experiment_card
-from harnesslab.queries.experiments import experiment_rows, get_experiment
-from harnesslab.queries.measurements import experiment_named, get_measured
-from harnesslab.queries.progress import Progress, ProgressRow, progress_of
+from harnesslab.core.measuring.experiments import Kind, State
+from harnesslab.queries.experiments.certificates import CertificateRow, audits, certificates
+from harnesslab.queries.experiments.listing import experiment_rows, get_experiment
+from harnesslab.queries.experiments.measurements import experiment_named, get_measured
+from harnesslab.queries.experiments.progress import Progress, ProgressRow, progress_of
+from harnesslab.queries.stories.experiment import experiment_card
 
 
 class NothingMeasured(HarnessLabError):

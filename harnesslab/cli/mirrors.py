@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from harnesslab.actions import mirrors as actions
+from harnesslab.actions.projects import mirrors as actions
 from harnesslab.actions.tables import ready_tables
 from harnesslab.cli.terminal import printable
-from harnesslab.queries.bindings import get_project
 from harnesslab.queries.mirrors import get_mirror, mirror_row
+from harnesslab.queries.projects.bindings import get_project
 
 
 @click.command("mirror")

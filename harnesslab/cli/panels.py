@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from harnesslab.actions.panels import store_panel
+from harnesslab.actions.projects.panels import store_panel
 from harnesslab.actions.tables import ready_tables
 from harnesslab.cli.terminal import printable
 from harnesslab.core.errors import Conflict, HarnessLabError, InvalidValue
-from harnesslab.formats.panel_files import panel_files, unpacked
-from harnesslab.formats.panels import PanelFolder, read_panel
+from harnesslab.formats.panels.reading import PanelFolder, read_panel
+from harnesslab.formats.panels.writing import panel_files, unpacked
 from harnesslab.queries.panels import PanelRow, definition_of, panel_rows, revision_named
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import click
 
-from harnesslab.actions.bindings import bind, set_price
+from harnesslab.actions.projects.bindings import bind, set_price
 from harnesslab.actions.tables import ready_tables
 from harnesslab.cli.terminal import printable
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.experiments import Binding
-from harnesslab.core.recipe import HarnessKind, HarnessSource
-from harnesslab.queries.bindings import get_project
+from harnesslab.core.measuring.experiments import Binding
+from harnesslab.core.running.recipe import HarnessKind, HarnessSource
+from harnesslab.queries.projects.bindings import get_project
 
 
 @click.command("project-bind")

@@ -14,30 +14,31 @@ import click
 from django.conf import settings
 from django.db import connections
 
-from harnesslab.actions import jobs, slots
-from harnesslab.actions.engines import EMBEDDED_NAME, ensure_embedded
-from harnesslab.actions.guarded import GuardedEngine
-from harnesslab.actions.leases import HeldLease
-from harnesslab.actions.recorder import Ending, Placement, Recorder
+from harnesslab.actions.engines import slots
+from harnesslab.actions.engines.guarded import GuardedEngine
+from harnesslab.actions.engines.registration import EMBEDDED_NAME, ensure_embedded
+from harnesslab.actions.jobs import lifecycle as jobs
+from harnesslab.actions.jobs.leases import HeldLease
+from harnesslab.actions.rollouts.recorder import Ending, Placement, Recorder
 from harnesslab.actions.tables import ready_tables
-from harnesslab.cli.serve import answers
+from harnesslab.cli.server.serve import answers
 from harnesslab.cli.terminal import printable
 from harnesslab.config import served_at
 from harnesslab.core.canonical import JSON
+from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.manifest import Manifest
-from harnesslab.core.ports import Engine
-from harnesslab.core.rollout import Grade, Origin, Outcome, Recording, Source
-from harnesslab.core.trace import Trace
+from harnesslab.core.running.ports import Engine
+from harnesslab.core.running.rollout import Grade, Origin, Outcome, Recording, Source
+from harnesslab.core.trace.trace import Trace
 from harnesslab.queries.engines import engine_named
-from workers.driver.agent import AgentBoundary
-from workers.driver.command import variables
-from workers.driver.episode import Ended, Episode
-from workers.driver.inbox import Inbox
-from workers.driver.outside import Nowhere, conditions, recipe_of, run_outside
-from workers.engines.catalogue import engine as make_engine
-from workers.engines.hosting import hosted
-from workers.gateway.server import served
+from harnesslab.runtime.driver.agent import AgentBoundary
+from harnesslab.runtime.driver.command import variables
+from harnesslab.runtime.driver.episode import Ended, Episode
+from harnesslab.runtime.driver.inbox import Inbox
+from harnesslab.runtime.driver.outside import Nowhere, conditions, recipe_of, run_outside
+from harnesslab.runtime.engines.catalogue import engine as make_engine
+from harnesslab.runtime.engines.hosting import hosted
+from harnesslab.runtime.gateway.server import served
 
 MISSING = "harness: a command of its owner's shell, which no worker can run again"
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 
-from harnesslab.actions import reruns as actions
+from harnesslab.actions.reruns import lifecycle as actions
 from harnesslab.actions.tables import ready_tables
 from harnesslab.cli.terminal import printable
 from harnesslab.core.errors import HarnessLabError, InvalidValue
-from harnesslab.core.recipe import SAME
-from harnesslab.core.rerun import Mode, OnMiss, Plan, Switch
-from harnesslab.queries.previews import preview
-from harnesslab.queries.reruns import RerunView, rerun_view
+from harnesslab.core.running.recipe import SAME
+from harnesslab.core.running.rerun import Mode, OnMiss, Plan, Switch
+from harnesslab.queries.reruns.listing import RerunView, rerun_view
+from harnesslab.queries.reruns.previews import preview
 
 POLL_S = 0.5
 OF_EVERY_MODE = "Steps count from 0 here, as in JSON; pages count them from 1."

@@ -7,15 +7,15 @@ from itertools import islice
 from pathlib import Path
 
 from harnesslab.actions.tables import ready_tables
+from harnesslab.core.contracts.tape import MemoryTape, Tape
 from harnesslab.core.errors import InvalidValue, NotFound
 from harnesslab.core.natural import natural
-from harnesslab.core.rollout import Recording
-from harnesslab.core.tape import MemoryTape, Tape
+from harnesslab.core.running.rollout import Recording
 from harnesslab.formats.discovery import discover
-from harnesslab.formats.inputs import Report
+from harnesslab.formats.reading.inputs import Report
 from harnesslab.formats.registry import recognise
-from harnesslab.queries.rollouts import get_rollout
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.queries.rollouts.listing import get_rollout
+from harnesslab.queries.rollouts.tapes import StoredTape
 
 
 @dataclass(frozen=True, slots=True)

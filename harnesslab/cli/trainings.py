@@ -9,16 +9,16 @@ from typing import Any
 
 import click
 
-from harnesslab.actions import trainings as actions
 from harnesslab.actions.asking import AskedTraining, ask_training
 from harnesslab.actions.tables import ready_tables
+from harnesslab.actions.trainings import lifecycle as actions
 from harnesslab.cli.following import follow
 from harnesslab.cli.projects import words
 from harnesslab.cli.terminal import printable
 from harnesslab.core.errors import HarnessLabError
-from harnesslab.core.training import TrainingState
-from harnesslab.queries.epochs import EpochRow
-from harnesslab.queries.training_views import TrainingRow, training_rows, training_view
+from harnesslab.core.training.training import TrainingState
+from harnesslab.queries.trainings.epochs import EpochRow
+from harnesslab.queries.trainings.listing import TrainingRow, training_rows, training_view
 
 
 class TrainingStopped(HarnessLabError):

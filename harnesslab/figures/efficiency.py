@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harnesslab.core.efficiency import Lever, Levers, Ratio
-from harnesslab.core.spending import Score, Spending, Split
-from harnesslab.core.tool_uses import ToolUse
+from harnesslab.core.efficiency.factors import Lever, Levers, Ratio
+from harnesslab.core.efficiency.spending import Score, Spending, Split
+from harnesslab.core.trace.tool_uses import ToolUse
 from harnesslab.figures.template import BAD, GOOD, NONE, ROW, SERIES, distinct, figure, plain
 
 MOST_TOOLS = 12

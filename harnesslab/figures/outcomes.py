@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from harnesslab.core.transitions import ABSENT, Transition
+from harnesslab.core.measuring.transitions import ABSENT, Transition
 from harnesslab.figures.template import distinct, figure, plain
 
 _LABELLED = 60

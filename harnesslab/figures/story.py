@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harnesslab.core.story import Mark, Step, Turn
+from harnesslab.core.training.story import Mark, Step, Turn
 from harnesslab.figures.template import figure, plain
 
 LABELLED = 30

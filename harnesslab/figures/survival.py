@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from harnesslab.core.faults import Timed
-from harnesslab.core.survival import Bucket, Survival
+from harnesslab.core.efficiency.faults import Timed
+from harnesslab.core.efficiency.survival import Bucket, Survival
 from harnesslab.figures.template import NONE, ROW, SERIES, figure, plain
 
 MOST_CASES = 20

@@ -1,6 +1,6 @@
-"""Adapters between foreign bytes and core values: one module per format, pure of Django.
+"""Foreign bytes to core values and back; pure of Django.
 
-`inputs` names what is read and bounds it, `registry` picks the importer by the shape of the content,
-`conversation` turns a chat transcript into events for the formats that hold one, `bundle` writes and verifies
-our own export.
+`reading` is what every importer reads with. A format is a module, or a folder where it has several; `registry` picks
+the importer by the shape of the content, `discovery` turns paths into units, with `companions` for what lies around
+them, `unsupported` names what is recognised and refused, `native` is our own JSON lines, `bundle` our export.
 """

@@ -18,18 +18,18 @@ import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from harnesslab.core import packing, seals
 from harnesslab.core.canonical import JSON, bytes_digest, canonical_bytes, parse
+from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.errors import HarnessLabError, SealBroken
-from harnesslab.core.events import AnyEvent, RolloutStarted
-from harnesslab.core.manifest import Manifest
 from harnesslab.core.natural import natural
-from harnesslab.core.rollout import Recording, Source
-from harnesslab.core.trace import Trace, rebuild
+from harnesslab.core.running.rollout import Recording, Source
+from harnesslab.core.trace import packing, seals
+from harnesslab.core.trace.events import AnyEvent, RolloutStarted
+from harnesslab.core.trace.trace import Trace, rebuild
 from harnesslab.formats import native
-from harnesslab.formats.archives import Archive, open_archive
-from harnesslab.formats.inputs import Report, Unit
-from harnesslab.formats.sniff import Shape
+from harnesslab.formats.reading.archives import Archive, open_archive
+from harnesslab.formats.reading.inputs import Report, Unit
+from harnesslab.formats.reading.sniff import Shape
 
 NAME = "bundle"
 SCHEMA = "harnesslab.bundle/1"

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from harnesslab.core.experiments import ExperimentRecord, Kind, Verdict
-from harnesslab.core.rollout import Recording
-from harnesslab.formats.inputs import Report, Unit
-from harnesslab.formats.sniff import Shape
+from harnesslab.core.measuring.experiments import ExperimentRecord, Kind, Verdict
+from harnesslab.core.running.rollout import Recording
+from harnesslab.formats.reading.inputs import Report, Unit
+from harnesslab.formats.reading.sniff import Shape
 
 NAME = "candidate-ledger"
 _DECIDING = ("status", "decision", "verdict", "correctness")

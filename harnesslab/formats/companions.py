@@ -10,9 +10,9 @@ from pathlib import PurePosixPath
 
 from harnesslab.core.canonical import JSON, canonical_bytes
 from harnesslab.core.errors import FormatRefused
-from harnesslab.formats.harbor_job import is_job
-from harnesslab.formats.inputs import InputFile
-from harnesslab.formats.values import mapping, text
+from harnesslab.formats.harbor.job import is_job
+from harnesslab.formats.reading.inputs import InputFile
+from harnesslab.formats.reading.values import mapping, text
 
 INDEX = "../runs.jsonl"
 """Where a run unit holds its rows of the experiments index."""

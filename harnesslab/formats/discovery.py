@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from harnesslab.core.errors import FormatRefused, LimitExceeded, NotFound
-from harnesslab.formats.archives import Archive, open_archive
 from harnesslab.formats.companions import (
     job_files,
     parent,
@@ -21,7 +20,8 @@ from harnesslab.formats.companions import (
     tree_files,
     trial_surroundings,
 )
-from harnesslab.formats.inputs import InputFile, Report, Unit
+from harnesslab.formats.reading.archives import Archive, open_archive
+from harnesslab.formats.reading.inputs import InputFile, Report, Unit
 
 MAX_FILES = 200_000
 """Most files that are looked at below one path."""

@@ -11,17 +11,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harnesslab.core import usage
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import HarnessAction, RolloutStarted, ToolRequest, UserTurn
-from harnesslab.core.manifest import Manifest
-from harnesslab.core.messages import MessageView, text_of, view
-from harnesslab.core.rollout import Grade, Outcome, Recording, Source
-from harnesslab.core.trace import TraceBuilder
-from harnesslab.formats.fields import Transcript, elapsed, epoch_time, moment, stem, tool_call
-from harnesslab.formats.inputs import Report, Unit
-from harnesslab.formats.sniff import Shape
-from harnesslab.formats.values import items, mapping, number, text
+from harnesslab.core.conditions.manifest import Manifest
+from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.trace import usage
+from harnesslab.core.trace.events import HarnessAction, RolloutStarted, ToolRequest, UserTurn
+from harnesslab.core.trace.messages import MessageView, text_of, view
+from harnesslab.core.trace.trace import TraceBuilder
+from harnesslab.formats.reading.fields import Transcript, elapsed, epoch_time, moment, stem, tool_call
+from harnesslab.formats.reading.inputs import Report, Unit
+from harnesslab.formats.reading.sniff import Shape
+from harnesslab.formats.reading.values import items, mapping, number, text
 
 NAME = "mini-swe-agent"
 _UNKNOWN = "not recorded by mini-swe-agent trajectories"

@@ -16,14 +16,23 @@ from typing import Any
 import msgspec
 
 from harnesslab.core.canonical import JSON
+from harnesslab.core.conditions.manifest import Manifest, Provenance
 from harnesslab.core.errors import FormatRefused, HarnessLabError
-from harnesslab.core.events import KINDS, AnyEvent, ModelCall, RolloutEnded, RolloutStarted, Window, from_json, to_json
-from harnesslab.core.manifest import Manifest, Provenance
-from harnesslab.core.rollout import Grade, Origin, Outcome, Recording, Source
-from harnesslab.core.trace import Trace, TraceBuilder, Windows
-from harnesslab.formats.inputs import Report, Unit, json_lines
-from harnesslab.formats.sniff import Shape
-from harnesslab.formats.values import attempt, some
+from harnesslab.core.running.rollout import Grade, Origin, Outcome, Recording, Source
+from harnesslab.core.trace.events import (
+    KINDS,
+    AnyEvent,
+    ModelCall,
+    RolloutEnded,
+    RolloutStarted,
+    Window,
+    from_json,
+    to_json,
+)
+from harnesslab.core.trace.trace import Trace, TraceBuilder, Windows
+from harnesslab.formats.reading.inputs import Report, Unit, json_lines
+from harnesslab.formats.reading.sniff import Shape
+from harnesslab.formats.reading.values import attempt, some
 
 NAME = "harnesslab"
 SCHEMA = "harnesslab.trace/1"

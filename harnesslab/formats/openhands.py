@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from harnesslab.core import usage
 from harnesslab.core.canonical import JSON
+from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.errors import FormatRefused
-from harnesslab.core.events import ToolRequest
-from harnesslab.core.manifest import Manifest
-from harnesslab.core.messages import MessageView, text_of, view
-from harnesslab.core.rollout import Grade, Outcome, Recording, Source
-from harnesslab.formats.fields import elapsed, epoch_time, given, moment, most_used, rows_of, stem
-from harnesslab.formats.inputs import Report, Unit
-from harnesslab.formats.session_events import SessionEvents
-from harnesslab.formats.sniff import Shape
-from harnesslab.formats.values import items, mapping, text, whole
+from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.trace import usage
+from harnesslab.core.trace.events import ToolRequest
+from harnesslab.core.trace.messages import MessageView, text_of, view
+from harnesslab.formats.reading.fields import elapsed, epoch_time, given, moment, most_used, rows_of, stem
+from harnesslab.formats.reading.inputs import Report, Unit
+from harnesslab.formats.reading.session_events import SessionEvents
+from harnesslab.formats.reading.sniff import Shape
+from harnesslab.formats.reading.values import items, mapping, text, whole
 
 NAME = "openhands"
 _UNKNOWN = "not recorded by OpenHands event lists"

@@ -7,32 +7,31 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from harnesslab.core.errors import FormatRefused
-from harnesslab.core.experiments import ExperimentRecord
-from harnesslab.core.rollout import Recording
+from harnesslab.core.measuring.experiments import ExperimentRecord
+from harnesslab.core.running.rollout import Recording
 from harnesslab.formats import (
-    atif,
     bundle,
     candidate_ledger,
-    chat_log,
-    claude_code,
-    codex,
     coding_sessions,
-    harbor,
-    harbor_viewer,
-    harness_matrix,
-    harness_training,
-    inspect,
     mini_swe_agent,
-    mlflow_trace,
     native,
     openhands,
-    responses_log,
     swe_agent,
     tau_bench,
     unsupported,
 )
-from harnesslab.formats.inputs import Report, Unit
-from harnesslab.formats.sniff import Shape, shape_of
+from harnesslab.formats.atif import trajectory as atif
+from harnesslab.formats.claude_code import importer as claude_code
+from harnesslab.formats.codex import importer as codex
+from harnesslab.formats.harbor import importer as harbor
+from harnesslab.formats.harbor import viewer as harbor_viewer
+from harnesslab.formats.harness_matrix import importer as harness_matrix
+from harnesslab.formats.harness_training import importer as harness_training
+from harnesslab.formats.inspect import importer as inspect
+from harnesslab.formats.mlflow import trace as mlflow_trace
+from harnesslab.formats.openai import chat_log, responses_log
+from harnesslab.formats.reading.inputs import Report, Unit
+from harnesslab.formats.reading.sniff import Shape, shape_of
 
 
 class Importer(Protocol):

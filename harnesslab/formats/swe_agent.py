@@ -11,15 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harnesslab.core.canonical import JSON, parse
-from harnesslab.core.events import Fidelity, HarnessAction, RolloutStarted, ToolRequest, UserTurn
-from harnesslab.core.manifest import Manifest
-from harnesslab.core.messages import view
-from harnesslab.core.rollout import Grade, Outcome, Recording, Source
-from harnesslab.core.trace import TraceBuilder
-from harnesslab.formats.fields import given, stem, tool_call
-from harnesslab.formats.inputs import Report, Unit
-from harnesslab.formats.sniff import Shape
-from harnesslab.formats.values import items, mapping, number, text
+from harnesslab.core.conditions.manifest import Manifest
+from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.trace.events import Fidelity, HarnessAction, RolloutStarted, ToolRequest, UserTurn
+from harnesslab.core.trace.messages import view
+from harnesslab.core.trace.trace import TraceBuilder
+from harnesslab.formats.reading.fields import given, stem, tool_call
+from harnesslab.formats.reading.inputs import Report, Unit
+from harnesslab.formats.reading.sniff import Shape
+from harnesslab.formats.reading.values import items, mapping, number, text
 
 NAME = "swe-agent"
 _UNKNOWN = "not recorded by SWE-agent trajectories"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from harnesslab.core.canonical import JSON, digest
-from harnesslab.core.events import RolloutStarted, Verification
-from harnesslab.core.manifest import Manifest
-from harnesslab.core.rollout import Grade, Outcome, Recording, Source
-from harnesslab.core.trace import TraceBuilder
-from harnesslab.formats.conversation import add_conversation
-from harnesslab.formats.inputs import Report, Unit
-from harnesslab.formats.sniff import Shape
+from harnesslab.core.conditions.manifest import Manifest
+from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.trace.events import RolloutStarted, Verification
+from harnesslab.core.trace.trace import TraceBuilder
+from harnesslab.formats.reading.conversation import add_conversation
+from harnesslab.formats.reading.inputs import Report, Unit
+from harnesslab.formats.reading.sniff import Shape
 
 NAME = "tau-bench"
 _UNKNOWN = "not recorded by tau-bench results"

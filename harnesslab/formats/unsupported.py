@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import FormatRefused
-from harnesslab.formats.sniff import Shape
-from harnesslab.formats.values import items, mapping
+from harnesslab.formats.reading.sniff import Shape
+from harnesslab.formats.reading.values import items, mapping
 
 _SPANS = "import the agent's own log of the run instead, which keeps what spans leave out"
 

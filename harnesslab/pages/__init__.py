@@ -1,1 +1,1 @@
-"""HTML: one module per page family; views parse, call one function, and render."""
+"""HTML: a folder or module a noun; views parse, call one function, and render `templates/NOUN`."""

@@ -10,18 +10,16 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from harnesslab.actions.comparisons import override_cause, prepare
-from harnesslab.core.contract import Contract, Level
+from harnesslab.core.comparing.evidence import Cause
+from harnesslab.core.conditions.manifest import Difference
+from harnesslab.core.contracts.contract import Contract, Level
+from harnesslab.core.contracts.scrub import RULES
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.evidence import Cause
-from harnesslab.core.manifest import Difference
 from harnesslab.core.natural import natural
-from harnesslab.core.scrub import RULES
 from harnesslab.figures.strip import strip_figure
 from harnesslab.pages.access import needs, user_of
 from harnesslab.pages.render import render
-from harnesslab.queries.comparison_rows import row_detail
-from harnesslab.queries.comparison_strip import strip
-from harnesslab.queries.comparisons import (
+from harnesslab.queries.comparisons.comparison import (
     Aligned,
     Compared,
     ComparisonResult,
@@ -33,7 +31,9 @@ from harnesslab.queries.comparisons import (
     result,
     row_window,
 )
-from harnesslab.queries.rollouts import get_rollout, siblings
+from harnesslab.queries.comparisons.rows import row_detail
+from harnesslab.queries.comparisons.strip import strip
+from harnesslab.queries.rollouts.listing import get_rollout, siblings
 
 
 def contract_of(request: HttpRequest) -> Contract:

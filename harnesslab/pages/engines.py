@@ -11,8 +11,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from harnesslab.actions import engines as actions
-from harnesslab.actions.slots import slots
+from harnesslab.actions.engines import registration as actions
+from harnesslab.actions.engines.slots import slots
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import HarnessLabError, InvalidValue
 from harnesslab.core.natural import natural

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_POST
 
-from harnesslab.actions.uploads import receive
+from harnesslab.actions.imports.uploads import receive
 from harnesslab.formats.registry import supported
 from harnesslab.pages.access import needs, user_of
 from harnesslab.pages.render import render

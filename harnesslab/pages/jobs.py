@@ -6,10 +6,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from harnesslab.actions.jobs import cancel
+from harnesslab.actions.jobs.lifecycle import cancel
 from harnesslab.pages.access import asks_for_part, needs
 from harnesslab.pages.render import render
-from harnesslab.queries.jobs import job_row, queue_page
+from harnesslab.queries.jobs.listing import job_row, queue_page
 
 
 def jobs(request: HttpRequest) -> HttpResponse:

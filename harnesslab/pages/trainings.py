@@ -11,19 +11,19 @@ from django.shortcuts import redirect
 from django.utils.text import capfirst
 from django.views.decorators.http import require_POST
 
-from harnesslab.actions import trainings as actions
 from harnesslab.actions.asking import AskedTraining, ask_training
+from harnesslab.actions.trainings import lifecycle as actions
 from harnesslab.core.errors import Conflict, HarnessLabError, NotFound
 from harnesslab.http_errors import status_of
 from harnesslab.pages.access import asks_for_part, needs, user_of
-from harnesslab.pages.asked import ASKED, command_of, common, number, whole, words_of
-from harnesslab.pages.plans import key_of
+from harnesslab.pages.experiments.form_fields import ASKED, command_of, common, number, whole, words_of
 from harnesslab.pages.render import render
-from harnesslab.queries.bindings import bound_project, get_project, projects_to_measure
-from harnesslab.queries.criteria import criterion_names
+from harnesslab.pages.reruns.plans import key_of
 from harnesslab.queries.engines import engines
+from harnesslab.queries.experiments.criteria import criterion_names
 from harnesslab.queries.panels import panel_rows
-from harnesslab.queries.training_views import training_rows, training_view
+from harnesslab.queries.projects.bindings import bound_project, get_project, projects_to_measure
+from harnesslab.queries.trainings.listing import training_rows, training_view
 
 _DEFAULTS = {**ASKED, "epochs": "8", "by": "patches", "criterion": "strict_pareto", "timeout": "1800"}
 

@@ -1,1 +1,1 @@
-"""Reads: tables to frozen read models, the same for HTML and JSON."""
+"""Reads: tables to frozen read models, the same for HTML and JSON; one folder a noun."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from harnesslab.core.canonical import JSON, parse
-from harnesslab.core.contract import Contract
-from harnesslab.core.rollout import Grade, Origin, Outcome
+from harnesslab.core.contracts.contract import Contract
+from harnesslab.core.running.rollout import Grade, Origin, Outcome
 from harnesslab.formats import bundle, native
-from harnesslab.queries.comparisons import compared, result
-from harnesslab.queries.rollouts import facts_of, get_rollout
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.queries.comparisons.comparison import compared, result
+from harnesslab.queries.rollouts.listing import facts_of, get_rollout
+from harnesslab.queries.rollouts.tapes import StoredTape
 from harnesslab.store.models import Rollout
 
 

@@ -9,16 +9,16 @@ from datetime import datetime
 from django.db.models import Exists, OuterRef, QuerySet
 
 from harnesslab.core.canonical import JSON
+from harnesslab.core.conditions.manifest import Known, Manifest
 from harnesslab.core.errors import NotFound
-from harnesslab.core.experiments import State
-from harnesslab.core.manifest import Known, Manifest
-from harnesslab.formats.mlflow_spans import Span, instruction, spans
-from harnesslab.queries.cells import cells_of
-from harnesslab.queries.manifests import manifests_of
-from harnesslab.queries.measurements import get_measured
+from harnesslab.core.measuring.experiments import State
+from harnesslab.formats.mlflow.spans import Span, instruction, spans
+from harnesslab.queries.experiments.cells import cells_of
+from harnesslab.queries.experiments.measurements import get_measured
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.queries.rollouts import get_rollout
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.queries.rollouts.listing import get_rollout
+from harnesslab.queries.rollouts.manifests import manifests_of
+from harnesslab.queries.rollouts.tapes import StoredTape
 from harnesslab.store.models import Experiment, Mirror, Mirrored, Project, Rollout
 from harnesslab.store.text import as_object, thawed
 

@@ -9,10 +9,10 @@ from datetime import datetime
 from backports.zstd import zipfile
 from django.db.models import Count
 
-from harnesslab.core.cases import CaseDefinition
 from harnesslab.core.errors import NotFound
-from harnesslab.core.panels import PanelDefinition
-from harnesslab.formats.panel_files import panel_files, unpacked
+from harnesslab.core.running.cases import CaseDefinition
+from harnesslab.core.running.panels import PanelDefinition
+from harnesslab.formats.panels.writing import panel_files, unpacked
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.store.models import Experiment, PanelRevision, Training
 from harnesslab.store.text import storable, thawed

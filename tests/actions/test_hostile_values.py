@@ -9,11 +9,11 @@ import pytest
 from django.test import Client
 
 from harnesslab.accounts.models import User
-from harnesslab.actions.imports import import_unit
+from harnesslab.actions.imports.importing import import_unit
 from harnesslab.actions.instance_key import instance_signer
 from harnesslab.formats import bundle, native
 from harnesslab.queries.bundles import bundle_of
-from tests.actions.test_imports import unit
+from tests.actions.imports.test_imports import unit
 
 pytestmark = pytest.mark.django_db
 NAN, INFINITE = float("nan"), float("inf")

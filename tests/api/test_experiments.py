@@ -9,9 +9,9 @@ import pytest
 from django.test import Client
 
 from harnesslab.accounts.models import User
-from harnesslab.actions.experiments import store_record
+from harnesslab.actions.experiments.sources import store_record
 from harnesslab.core.canonical import JSON
-from harnesslab.core.experiments import ExperimentRecord, Kind, Verdict
+from harnesslab.core.measuring.experiments import ExperimentRecord, Kind, Verdict
 
 pytestmark = pytest.mark.django_db
 

@@ -10,7 +10,7 @@ from django.test import Client
 
 from harnesslab.accounts import tokens
 from harnesslab.accounts.models import User
-from harnesslab.actions.rollouts import store_recording
+from harnesslab.actions.rollouts.storing import store_recording
 from harnesslab.core.canonical import bytes_digest
 from harnesslab.formats import bundle, native
 from harnesslab.store.models import Job, Rollout
@@ -54,7 +54,7 @@ def test_several_files_are_answered_one_by_one(api: Client) -> None:
 
 
 def test_a_large_file_becomes_a_job(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harnesslab.actions.uploads.INLINE_BYTES", 1000)
+    monkeypatch.setattr("harnesslab.actions.imports.uploads.INLINE_BYTES", 1000)
     (result,) = api.post("/api/v1/imports", {"files": upload(pad=5000)}).json()["results"]
     assert result["status"] == "queued"
     job = api.get(f"/api/v1/jobs/{result['job']}").json()

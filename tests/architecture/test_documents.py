@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harnesslab.core.conditions import FIELDS
+from harnesslab.core.conditions.fields import FIELDS
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = [path for part in ("harnesslab", "workers") for path in sorted((ROOT / part).rglob("*.py"))]
@@ -38,7 +38,7 @@ def test_every_variable_is_in_the_table_and_the_table_names_no_other() -> None:
 def test_every_command_is_documented() -> None:
     declared = [
         name
-        for path in (ROOT / "harnesslab" / "cli").glob("*.py")
+        for path in (ROOT / "harnesslab" / "cli").rglob("*.py")
         for name in re.findall(r'@click\.command\("([a-z-]+)"', path.read_text())
     ]
     table = (ROOT / "docs" / "configuration.md").read_text()
@@ -91,7 +91,7 @@ def test_the_documents_name_every_format() -> None:
 
 def test_the_documents_name_every_message_of_the_loop_protocol() -> None:
     """The harness's messages are patterns in the loop, the worker's are what its boundaries answer."""
-    driver = ROOT / "workers" / "driver"
+    driver = ROOT / "harnesslab" / "runtime" / "driver"
     sources = [(driver / name).read_text() for name in ("loop.py", "model.py", "tools.py", "others.py")]
     kinds = {kind for text in sources for kind in re.findall(r'"type": "(\w+)"', text)}
     told = (ROOT / "docs" / "harnesses.md").read_text()
@@ -100,7 +100,7 @@ def test_the_documents_name_every_message_of_the_loop_protocol() -> None:
 
 
 def test_the_documents_name_what_the_gateway_takes() -> None:
-    from workers.gateway import chat, exchange, responses
+    from harnesslab.runtime.gateway import chat, exchange, responses
 
     told = (ROOT / "docs" / "harnesses.md").read_text()
     names = {*exchange.DIALECTS, exchange.COUNTING, exchange.MODELS}

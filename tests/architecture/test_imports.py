@@ -22,7 +22,9 @@ def imported(path: Path) -> Iterator[str]:
             yield (node.module or "").split(".")[0]
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "harnesslab" / "core").glob("*.py")), ids=lambda path: str(path.stem))
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "harnesslab" / "core").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT))
+)
 def test_core_imports_only_what_it_may(path: Path) -> None:
     assert set(imported(path)) - CORE - set(sys.stdlib_module_names) == set()
 

@@ -24,8 +24,8 @@ MANY = 130
 _SEED = f"""
 import json
 import django; django.setup()
-from harnesslab.actions.rollouts import store_recording
-from harnesslab.core.rollout import Outcome
+from harnesslab.actions.rollouts.storing import store_recording
+from harnesslab.core.running.rollout import Outcome
 from harnesslab.store.models import Experiment, Rollout
 from tests.pages.experiments import lineage
 from tests.recordings import recording

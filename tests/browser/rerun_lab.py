@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.rig import Lab, wait_until
-from tests.workers.driver.rig import HEAD, repository
+from tests.runtime.driver.rig import HEAD, repository
 
 HARNESS = (
     HEAD
@@ -39,11 +39,11 @@ except Stopped:
 _SEED = """
 import json, sys
 import django; django.setup()
-from harnesslab.actions.engines import EMBEDDED_NAME, ensure_embedded
-from harnesslab.actions.orders import order
-from harnesslab.core.cases import Budgets, CaseDefinition, SimulatedUser
-from harnesslab.core.recipe import HarnessSource, Recipe, SideEffects
-from harnesslab.queries.orders import Belonging
+from harnesslab.actions.engines.registration import EMBEDDED_NAME, ensure_embedded
+from harnesslab.actions.reruns.orders import order
+from harnesslab.core.running.cases import Budgets, CaseDefinition, SimulatedUser
+from harnesslab.core.running.recipe import HarnessSource, Recipe, SideEffects
+from harnesslab.queries.reruns.orders import Belonging
 
 ensure_embedded()
 persona = SimulatedUser(persona="You are a person who names a fruit. Answer in one short sentence.")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from harnesslab.actions.rollouts import store_recording
+from harnesslab.actions.rollouts.storing import store_recording
 from harnesslab.cli import register
 from harnesslab.cli.main import cli
 from harnesslab.formats import native

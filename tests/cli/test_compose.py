@@ -32,12 +32,12 @@ DATABASE = "harnesslab_compose_trial"
 ORDER = """
 import sys, django
 django.setup()
-from harnesslab.actions.engines import EMBEDDED_NAME
+from harnesslab.actions.engines.registration import EMBEDDED_NAME
 from harnesslab.actions.demonstration import recipe
-from harnesslab.actions.jobs import enqueue
-from harnesslab.actions.orders import order
-from harnesslab.core.cases import Budgets, CaseDefinition
-from harnesslab.queries.orders import Belonging
+from harnesslab.actions.jobs.lifecycle import enqueue
+from harnesslab.actions.reruns.orders import order
+from harnesslab.core.running.cases import Budgets, CaseDefinition
+from harnesslab.queries.reruns.orders import Belonging
 enqueue("import", {"path": sys.argv[1], "name": "trial.jsonl", "project": ""})
 case = CaseDefinition("one step", "Create a file named a.", budgets=Budgets(steps=1, output=8))
 order(recipe(case), Belonging("trial"))

@@ -7,13 +7,13 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from harnesslab.actions.experiments import store_record
-from harnesslab.actions.imports import import_unit
+from harnesslab.actions.experiments.sources import store_record
+from harnesslab.actions.imports.importing import import_unit
 from harnesslab.cli import register
 from harnesslab.cli.main import cli
-from harnesslab.core.experiments import ExperimentRecord, Kind, Verdict
+from harnesslab.core.measuring.experiments import ExperimentRecord, Kind, Verdict
+from tests.formats.harness_matrix.test_harness_matrix import document, trial
 from tests.formats.making import file_unit
-from tests.formats.test_harness_matrix import document, trial
 
 pytestmark = pytest.mark.django_db
 register(cli)

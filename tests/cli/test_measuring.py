@@ -13,11 +13,11 @@ from harnesslab import queue
 from harnesslab.actions.progress import after
 from harnesslab.cli import register
 from harnesslab.cli.main import cli
-from harnesslab.core.certification import Certificate, CertificateVerdict
-from harnesslab.core.rollout import Outcome
+from harnesslab.core.measuring.certification import Certificate, CertificateVerdict
+from harnesslab.core.running.rollout import Outcome
 from harnesslab.store.models import Experiment, Job, JobState, PanelRevision, Project, Training
 from tests import live, measuring
-from tests.formats.test_panels import harbor, small
+from tests.formats.panels.test_panels import harbor, small
 
 pytestmark = pytest.mark.django_db
 register(cli)

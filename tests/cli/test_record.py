@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 
 from tests.rig import ROOT, Program, environ
-from tests.workers.driver.rig import model
-from tests.workers.engines.loopback import raw_server, response
-from tests.workers.gateway.rig import answer
+from tests.runtime.driver.rig import model
+from tests.runtime.engines.loopback import raw_server, response
+from tests.runtime.gateway.rig import answer
 
-TINY = str(ROOT / "tests/workers/gateway/tiny_agent.py")
+TINY = str(ROOT / "tests/runtime/gateway/tiny_agent.py")
 KEY = "sk-a-real-key-of-a-person"
 SHOW = """
 import django; django.setup()
 import json
 from harnesslab.core import seals
-from harnesslab.core.events import to_json
-from harnesslab.queries.rollouts import facts_of, get_rollout
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.core.trace.events import to_json
+from harnesslab.queries.rollouts.listing import facts_of, get_rollout
+from harnesslab.queries.rollouts.tapes import StoredTape
 rollout = get_rollout(1)
 tape = StoredTape(rollout)
 seals.verify(tape.trace(), tape.seals())

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from harnesslab import queue
 from harnesslab.cli import register
 from harnesslab.cli.main import cli
-from harnesslab.core.rollout import Outcome
+from harnesslab.core.running.rollout import Outcome
 from harnesslab.store.models import Engine, Job, JobState, Rerun
 from tests import live
 

@@ -21,7 +21,7 @@ DATABASE = "harnesslab_serve_trial"
 QUEUE_ONE = """
 import sys, time, django
 django.setup()
-from harnesslab.actions.jobs import enqueue
+from harnesslab.actions.jobs.lifecycle import enqueue
 from harnesslab.store.models import Job, Rollout
 job = enqueue("import", {"path": sys.argv[1], "name": "trial.jsonl", "project": ""})
 deadline = time.monotonic() + 60

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from harnesslab.core.anatomy import Anatomy
-from harnesslab.core.cells import Cell
-from harnesslab.core.rollout import Outcome
+from harnesslab.core.measuring.anatomy import Anatomy
+from harnesslab.core.measuring.cells import Cell
+from harnesslab.core.running.rollout import Outcome
 
 
 def cell(

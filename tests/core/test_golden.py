@@ -14,13 +14,15 @@ from typing import Any
 import pytest
 from backports import zstd
 
-from harnesslab.core import comparators, packing, scrub, seals, seeds
+from harnesslab.core import seeds
 from harnesslab.core.canonical import JSON, bytes_digest, canonical_bytes, digest, parse
-from harnesslab.core.contract import COMPARATOR, Contract, Level, Scope
-from harnesslab.core.events import Fidelity, ModelCall, ToolCall, ToolRequest, Usage, UserTurn, Verification
-from harnesslab.core.manifest import Manifest, Provenance
-from harnesslab.core.requests import RequestDigests
-from harnesslab.core.trace import Trace, TraceBuilder
+from harnesslab.core.conditions.manifest import Manifest, Provenance
+from harnesslab.core.contracts import comparators, scrub
+from harnesslab.core.contracts.contract import COMPARATOR, Contract, Level, Scope
+from harnesslab.core.contracts.requests import RequestDigests
+from harnesslab.core.trace import packing, seals
+from harnesslab.core.trace.events import Fidelity, ModelCall, ToolCall, ToolRequest, Usage, UserTurn, Verification
+from harnesslab.core.trace.trace import Trace, TraceBuilder
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 VALUES = (

@@ -9,7 +9,9 @@ import msgspec
 from hypothesis import strategies as st
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import (
+from harnesslab.core.conditions.manifest import Manifest
+from harnesslab.core.contracts.tape import MemoryTape
+from harnesslab.core.trace.events import (
     AnyEvent,
     ClockRead,
     Fidelity,
@@ -20,9 +22,7 @@ from harnesslab.core.events import (
     ToolRequest,
     UserTurn,
 )
-from harnesslab.core.manifest import Manifest
-from harnesslab.core.tape import MemoryTape
-from harnesslab.core.trace import Trace, TraceBuilder
+from harnesslab.core.trace.trace import Trace, TraceBuilder
 
 TEXTS = st.text(st.characters(codec=None, exclude_categories=()), max_size=12)
 """Any text: controls, NUL, astral characters and lone surrogates included."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from harnesslab.core.cells import Cell
-from harnesslab.core.efficiency import View, identity, levers
-from harnesslab.core.faults import times
-from harnesslab.core.rollout import Outcome
-from harnesslab.core.spending import spending, split
-from harnesslab.core.survival import buckets, survival
-from harnesslab.core.tool_uses import ToolUse
+from harnesslab.core.efficiency.factors import View, identity, levers
+from harnesslab.core.efficiency.faults import times
+from harnesslab.core.efficiency.spending import spending, split
+from harnesslab.core.efficiency.survival import buckets, survival
+from harnesslab.core.measuring.cells import Cell
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.tool_uses import ToolUse
 from harnesslab.figures.efficiency import levers_figure, spend_figure, split_figure, tools_figure
 from harnesslab.figures.survival import solves_figure, survival_figure, times_figure
 from harnesslab.figures.template import SERIES, plain

@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from harnesslab.core.sheets import Column, Entry, Sheet, safe
+from harnesslab.figures.sheets import Column, Entry, Sheet, safe
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "  =1", "＝1"])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from harnesslab.core.cells import by_case
-from harnesslab.core.rollout import Outcome
-from harnesslab.core.story import Mark, Point, steps
-from harnesslab.core.transitions import transitions
+from harnesslab.core.measuring.cells import by_case
+from harnesslab.core.measuring.transitions import transitions
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.training.story import Mark, Point, steps
 from harnesslab.figures.outcomes import matrix_figure, transitions_figure
 from harnesslab.figures.story import Spot, story_figure
 from tests.core.cells import cell

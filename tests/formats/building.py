@@ -6,12 +6,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from harnesslab.core import seals
-from harnesslab.core.events import HarnessAction, ModelCall, ToolCall, UserTurn, Verification
-from harnesslab.core.rollout import Recording
-from harnesslab.core.trace import messages_at
+from harnesslab.core.running.rollout import Recording
+from harnesslab.core.trace import seals
+from harnesslab.core.trace.events import HarnessAction, ModelCall, ToolCall, UserTurn, Verification
+from harnesslab.core.trace.trace import messages_at
 from harnesslab.formats import registry
-from harnesslab.formats.inputs import InputFile, Report, Unit
+from harnesslab.formats.reading.inputs import InputFile, Report, Unit
 
 
 def file_unit(data: bytes, name: str = "run.json") -> Unit:

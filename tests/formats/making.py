@@ -8,9 +8,9 @@ import zipfile
 from collections.abc import Mapping
 from typing import Any
 
-from harnesslab.core.rollout import Recording
-from harnesslab.core.trace import messages_at
-from harnesslab.formats.inputs import InputFile, Report, Unit
+from harnesslab.core.running.rollout import Recording
+from harnesslab.core.trace.trace import messages_at
+from harnesslab.formats.reading.inputs import InputFile, Report, Unit
 from harnesslab.formats.registry import Importer, recognise
 
 

@@ -8,10 +8,10 @@ import zipfile
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from harnesslab.core import packing, seals
 from harnesslab.core.errors import HarnessLabError, SealBroken
+from harnesslab.core.trace import packing, seals
 from harnesslab.formats import bundle, native
-from harnesslab.formats.inputs import InputFile, Report, Unit
+from harnesslab.formats.reading.inputs import InputFile, Report, Unit
 from harnesslab.formats.registry import recognise
 from tests.recordings import recording
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harnesslab.core.experiments import ExperimentRecord, Kind, Verdict
+from harnesslab.core.measuring.experiments import ExperimentRecord, Kind, Verdict
 from harnesslab.formats import candidate_ledger
-from harnesslab.formats.inputs import InputFile, Report, Unit
+from harnesslab.formats.reading.inputs import InputFile, Report, Unit
 from harnesslab.formats.registry import experiments, recognise
 from tests.formats.making import file_unit
 

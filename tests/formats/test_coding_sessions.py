@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from harnesslab.core.events import Usage
-from harnesslab.core.rollout import Outcome
-from harnesslab.formats.inputs import Report
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.events import Usage
+from harnesslab.formats.reading.inputs import Report
 from tests.formats.building import actions, file_unit, lines_unit, model_calls, only, recordings, tool_calls, user_turns
 
 NAME = "coding-session"

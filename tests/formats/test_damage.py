@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from harnesslab.core import seals
 from harnesslab.core.canonical import canonical_bytes
 from harnesslab.core.errors import FormatRefused
-from harnesslab.formats.inputs import Report, Unit
+from harnesslab.core.trace import seals
+from harnesslab.formats.reading.inputs import Report, Unit
 from harnesslab.formats.registry import recognise
+from tests.formats.atif.test_atif import USER, asks, observed, step, trajectory
+from tests.formats.harbor.test_harbor import nemo_row, result
+from tests.formats.harness_training.test_harness_training import CHAIN, EPISODE, experiment
+from tests.formats.harness_training.test_harness_training import result as task_result
+from tests.formats.inspect.test_inspect import event, header, model, sample
 from tests.formats.making import file_unit, folder_unit, lines
-from tests.formats.test_atif import USER, asks, observed, step, trajectory
-from tests.formats.test_harbor import nemo_row, result
-from tests.formats.test_harness_training import CHAIN, EPISODE, experiment
-from tests.formats.test_harness_training import result as task_result
-from tests.formats.test_inspect import event, header, model, sample
 
 WRONG: list[Any] = [None, True, -1, 2**70, math.nan, math.inf, "", "\udcb2\x00", [], [[]], [None], [{}], {}, {"": None}]
 

@@ -10,7 +10,7 @@ import pytest
 from harnesslab.core.errors import FormatRefused, NotFound
 from harnesslab.formats.companions import INDEX, MEMO
 from harnesslab.formats.discovery import discover, expand
-from harnesslab.formats.inputs import Report, Unit
+from harnesslab.formats.reading.inputs import Report, Unit
 from tests.formats.making import file_unit, zipped
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from harnesslab.core.canonical import bytes_digest
 from harnesslab.core.errors import FormatRefused, LimitExceeded, NotFound
-from harnesslab.formats import inputs
 from harnesslab.formats.discovery import discover, expand
-from harnesslab.formats.inputs import InputFile, Report
+from harnesslab.formats.reading import inputs
+from harnesslab.formats.reading.inputs import InputFile, Report
 
 LINE = '{"rollout": {"schema": "harnesslab.trace/1", "case": "c", "outcome": "solved"}}\n'
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from harnesslab.core.events import RolloutEnded, Usage
-from harnesslab.core.rollout import Grade, Outcome
+from harnesslab.core.running.rollout import Grade, Outcome
+from harnesslab.core.trace.events import RolloutEnded, Usage
 from harnesslab.formats import registry
 from tests.formats.building import actions, file_unit, json_unit, model_calls, only, sent, tool_calls, user_turns
 

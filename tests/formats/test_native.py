@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from harnesslab.core.errors import FormatRefused
-from harnesslab.core.events import ModelCall
-from harnesslab.core.rollout import Recording
+from harnesslab.core.running.rollout import Recording
+from harnesslab.core.trace.events import ModelCall
 from harnesslab.formats import native
-from harnesslab.formats.inputs import InputFile, Report, Unit
+from harnesslab.formats.reading.inputs import InputFile, Report, Unit
 
 
 def opening(case: str = "c", **more: Any) -> dict[str, Any]:

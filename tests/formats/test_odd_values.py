@@ -8,19 +8,10 @@ from typing import Any
 
 import pytest
 
-from harnesslab.core import seals
 from harnesslab.core.errors import FormatRefused
+from harnesslab.core.trace import seals
 from harnesslab.formats import registry
-from harnesslab.formats.inputs import Report, Unit
-from tests.formats import (
-    test_chat_log as chat,
-)
-from tests.formats import (
-    test_claude_code as claude,
-)
-from tests.formats import (
-    test_codex as codex,
-)
+from harnesslab.formats.reading.inputs import Report, Unit
 from tests.formats import (
     test_coding_sessions as coding,
 )
@@ -31,12 +22,13 @@ from tests.formats import (
     test_openhands as openhands,
 )
 from tests.formats import (
-    test_responses_log as responses,
-)
-from tests.formats import (
     test_swe_agent as swe,
 )
 from tests.formats.building import file_unit, json_unit, lines_unit
+from tests.formats.claude_code import test_claude_code as claude
+from tests.formats.codex import test_codex as codex
+from tests.formats.openai import test_chat_log as chat
+from tests.formats.openai import test_responses_log as responses
 
 ODD: list[Any] = [
     None,

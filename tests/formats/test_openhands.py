@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harnesslab.core.rollout import Outcome
+from harnesslab.core.running.rollout import Outcome
 from tests.formats.building import actions, json_unit, model_calls, only, tool_calls, user_turns
 
 NAME = "openhands"

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from harnesslab.core import seals
 from harnesslab.core.canonical import canonical_bytes
 from harnesslab.core.errors import FormatRefused
-from harnesslab.core.events import ModelCall, RolloutStarted, ToolCall, from_json, to_json
-from harnesslab.core.rollout import Grade, Outcome, Recording
-from harnesslab.core.usage import total
+from harnesslab.core.running.rollout import Grade, Outcome, Recording
+from harnesslab.core.trace import seals
+from harnesslab.core.trace.events import ModelCall, RolloutStarted, ToolCall, from_json, to_json
+from harnesslab.core.trace.usage import total
 from harnesslab.formats.discovery import discover, expand
-from harnesslab.formats.inputs import Report
+from harnesslab.formats.reading.inputs import Report
 from harnesslab.formats.registry import recognise
 from tests.formats.making import facts_of
 

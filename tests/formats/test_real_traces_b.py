@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from harnesslab.core import seals
 from harnesslab.core.errors import FormatRefused
-from harnesslab.core.events import Fidelity
-from harnesslab.core.rollout import Grade, Outcome, Recording
+from harnesslab.core.running.rollout import Grade, Outcome, Recording
+from harnesslab.core.trace import seals
+from harnesslab.core.trace.events import Fidelity
 from harnesslab.formats import registry
-from harnesslab.formats.inputs import InputFile, Report, Unit
+from harnesslab.formats.reading.inputs import InputFile, Report, Unit
 from tests.formats.building import actions, model_calls, tool_calls, user_turns
 
 TRACES = Path(__file__).parents[2].parent / "shared" / "traces"

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from harnesslab.core.events import Fidelity, RolloutEnded
-from harnesslab.core.rollout import Grade, Outcome
-from harnesslab.formats.inputs import Report
+from harnesslab.core.running.rollout import Grade, Outcome
+from harnesslab.core.trace.events import Fidelity, RolloutEnded
+from harnesslab.formats.reading.inputs import Report
 from tests.formats.building import actions, json_unit, model_calls, only, sent, tool_calls, user_turns
 
 NAME = "swe-agent"

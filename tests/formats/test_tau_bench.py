@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from harnesslab.core.comparison import compare_tapes, sentence
-from harnesslab.core.contract import Contract
-from harnesslab.core.events import ToolCall, UserTurn, Verification
-from harnesslab.core.rollout import Outcome, Recording
-from harnesslab.core.tape import MemoryTape
+from harnesslab.core.comparing.comparison import compare_tapes, sentence
+from harnesslab.core.contracts.contract import Contract
+from harnesslab.core.contracts.tape import MemoryTape
+from harnesslab.core.running.rollout import Outcome, Recording
+from harnesslab.core.trace.events import ToolCall, UserTurn, Verification
 from harnesslab.formats import tau_bench
-from harnesslab.formats.inputs import InputFile, Report, Unit
+from harnesslab.formats.reading.inputs import InputFile, Report, Unit
 from harnesslab.formats.registry import recognise
 
 

@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 
 from harnesslab.accounts.models import User
-from harnesslab.actions.rollouts import store_recording
-from harnesslab.core.rollout import Outcome
+from harnesslab.actions.rollouts.storing import store_recording
+from harnesslab.core.running.rollout import Outcome
 from harnesslab.store.models import Rollout
 from tests.recordings import recording
 

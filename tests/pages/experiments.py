@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from harnesslab.actions.experiments import refresh, store_record
-from harnesslab.actions.rollouts import store_recording
-from harnesslab.core.experiments import ExperimentRecord, Kind, Verdict
-from harnesslab.core.rollout import Outcome
+from harnesslab.actions.experiments.sources import refresh, store_record
+from harnesslab.actions.rollouts.storing import store_recording
+from harnesslab.core.measuring.experiments import ExperimentRecord, Kind, Verdict
+from harnesslab.core.running.rollout import Outcome
 from harnesslab.store.models import Experiment
 from tests.recordings import recording
 

@@ -9,9 +9,9 @@ import pytest
 from django.test import Client
 
 from harnesslab import queue
-from harnesslab.core.rerun import Mode, OnMiss, Plan, Switch
-from harnesslab.core.rollout import Outcome
-from harnesslab.pages.plans import form_of, plan_of
+from harnesslab.core.running.rerun import Mode, OnMiss, Plan, Switch
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.pages.reruns.plans import form_of, plan_of
 from harnesslab.store.models import Rerun, Rollout
 from tests import live
 

@@ -12,7 +12,7 @@ from harnesslab import queue
 from harnesslab.accounts.models import User
 from harnesslab.actions.annotations import delete_rollout
 from harnesslab.core.errors import Conflict
-from harnesslab.core.rollout import Outcome
+from harnesslab.core.running.rollout import Outcome
 from harnesslab.store.models import Job, JobState, Rollout
 from tests import live
 

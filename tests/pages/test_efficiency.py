@@ -14,14 +14,14 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from msgspec.structs import replace
 
-from harnesslab.actions import anatomies
-from harnesslab.actions.anatomies import prepare
-from harnesslab.actions.recorder import Ending, Recorder
-from harnesslab.actions.rollouts import store_recording
-from harnesslab.core.anatomy import Anatomy
-from harnesslab.core.events import ModelCall, Usage
-from harnesslab.core.rollout import Outcome
-from harnesslab.core.trace import Trace
+from harnesslab.actions.rollouts import anatomies
+from harnesslab.actions.rollouts.anatomies import prepare
+from harnesslab.actions.rollouts.recorder import Ending, Recorder
+from harnesslab.actions.rollouts.storing import store_recording
+from harnesslab.core.measuring.anatomy import Anatomy
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.events import ModelCall, Usage
+from harnesslab.core.trace.trace import Trace
 from harnesslab.store.models import Experiment, Project, Rollout
 from harnesslab.store.text import thawed
 from tests.recordings import recording

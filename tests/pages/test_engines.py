@@ -11,10 +11,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from harnesslab import queue
-from harnesslab.actions.engines import note_health, note_probe, register
-from harnesslab.actions.slots import slots
-from harnesslab.core.manifest import Condition, Known, Provenance, Unknown
-from harnesslab.core.ports import Health
+from harnesslab.actions.engines.registration import note_health, note_probe, register
+from harnesslab.actions.engines.slots import slots
+from harnesslab.core.conditions.manifest import Condition, Known, Provenance, Unknown
+from harnesslab.core.running.ports import Health
 from harnesslab.store.models import AuditEntry, Engine, Job
 from tests import live
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from harnesslab.actions.experiments import refresh, store_record
-from harnesslab.actions.rollouts import store_recording
-from harnesslab.core.experiments import ExperimentRecord, Kind, State, Verdict
-from harnesslab.core.rollout import Outcome
-from harnesslab.queries import experiments as queries
-from harnesslab.queries.experiment_filters import ExperimentFilter
+from harnesslab.actions.experiments.sources import refresh, store_record
+from harnesslab.actions.rollouts.storing import store_recording
+from harnesslab.core.measuring.experiments import ExperimentRecord, Kind, State, Verdict
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.queries.experiments import listing as queries
+from harnesslab.queries.experiments.filters import ExperimentFilter
 from harnesslab.store.models import Experiment
 from tests.recordings import recording
 

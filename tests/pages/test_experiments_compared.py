@@ -10,10 +10,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from harnesslab.core.attribution import Attribution, Origin
-from harnesslab.core.experiments import Kind, Verdict
-from harnesslab.core.rollout import Outcome
-from harnesslab.queries import outcome_matrix
+from harnesslab.core.measuring.attribution import Attribution, Origin
+from harnesslab.core.measuring.experiments import Kind, Verdict
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.queries.experiments import outcome_matrix
 from harnesslab.store.models import Experiment
 from harnesslab.store.text import frozen
 from tests.pages.experiments import FAILED, HOSTILE, SOLVED, lineage, measured

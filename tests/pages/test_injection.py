@@ -11,11 +11,11 @@ from django.urls import URLPattern, get_resolver
 from harnesslab.accounts.models import User
 from harnesslab.actions.annotations import add_note, save_view
 from harnesslab.actions.comparisons import override_cause
-from harnesslab.actions.imports import import_unit
-from harnesslab.actions.jobs import enqueue
-from harnesslab.core.contract import Contract
-from harnesslab.core.evidence import Cause
-from harnesslab.formats.inputs import InputFile, Unit
+from harnesslab.actions.imports.importing import import_unit
+from harnesslab.actions.jobs.lifecycle import enqueue
+from harnesslab.core.comparing.evidence import Cause
+from harnesslab.core.contracts.contract import Contract
+from harnesslab.formats.reading.inputs import InputFile, Unit
 from harnesslab.store.models import Job, Rollout
 from tests.actions.test_hostile_values import rollout
 from tests.pages.conftest import logged_in

@@ -16,10 +16,10 @@ from django.test.utils import CaptureQueriesContext
 
 from harnesslab import queue
 from harnesslab.actions.asking import AskedExperiment, AskedTraining, ask_experiment, ask_training, asked_of
-from harnesslab.core.cases import CaseDefinition
-from harnesslab.core.rollout import Outcome
-from harnesslab.formats.panels import read_panel
-from harnesslab.queries.bindings import binding_of
+from harnesslab.core.running.cases import CaseDefinition
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.formats.panels.reading import read_panel
+from harnesslab.queries.projects.bindings import binding_of
 from harnesslab.store.models import AuditEntry, Experiment, Job, JobState, Project, Training
 from tests import measuring
 

@@ -12,8 +12,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from harnesslab.actions.rollouts import store_recording
-from harnesslab.core.rollout import Outcome
+from harnesslab.actions.rollouts.storing import store_recording
+from harnesslab.core.running.rollout import Outcome
 from harnesslab.formats import bundle
 from tests.pages.conftest import Stored
 from tests.recordings import recording
@@ -120,8 +120,8 @@ def test_a_wrong_filter_gets_one_sentence(as_viewer: Client, query: str, said: s
 
 
 def test_paging_shows_every_rollout_once(as_viewer: Client, monkeypatch: pytest.MonkeyPatch, db: None) -> None:
-    monkeypatch.setattr("harnesslab.queries.rollouts.PAGE", 4)
-    monkeypatch.setattr("harnesslab.queries.rollouts.rollout_page.__defaults__", ("", 4))
+    monkeypatch.setattr("harnesslab.queries.rollouts.listing.PAGE", 4)
+    monkeypatch.setattr("harnesslab.queries.rollouts.listing.rollout_page.__defaults__", ("", 4))
     ids = {store_recording(recording(["x"] * (1 + trial % 3), trial=trial), None).pk for trial in range(11)}
     for sort in ("newest", "oldest", "most-steps", "fewest-steps", "most-tokens", "longest"):
         seen: list[int] = []

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from harnesslab import queue
-from harnesslab.core.rerun import Mode, Plan
+from harnesslab.core.running.rerun import Mode, Plan
 from harnesslab.store.models import Job, JobState
 from tests import live
 

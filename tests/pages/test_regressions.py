@@ -11,8 +11,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from harnesslab import queue
-from harnesslab.core.rerun import Mode, Plan
-from harnesslab.core.rollout import Outcome
+from harnesslab.core.running.rerun import Mode, Plan
+from harnesslab.core.running.rollout import Outcome
 from harnesslab.store.models import RegressionCase, Rerun
 from tests import live
 

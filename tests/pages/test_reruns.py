@@ -12,11 +12,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from harnesslab import queue
-from harnesslab.actions.recorder import Placement, Recorder
-from harnesslab.core.events import RolloutStarted, UserTurn
-from harnesslab.core.recipe import SideEffects
-from harnesslab.core.rerun import Mode, Plan
-from harnesslab.core.rollout import Origin, Outcome
+from harnesslab.actions.rollouts.recorder import Placement, Recorder
+from harnesslab.core.running.recipe import SideEffects
+from harnesslab.core.running.rerun import Mode, Plan
+from harnesslab.core.running.rollout import Origin, Outcome
+from harnesslab.core.trace.events import RolloutStarted, UserTurn
 from harnesslab.store.models import Job, Rerun, Rollout
 from tests import live
 from tests.recordings import recording

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from harnesslab.actions.recorder import Ending, Recorder
-from harnesslab.core.events import ToolCall
-from harnesslab.core.rollout import Outcome
+from harnesslab.actions.rollouts.recorder import Ending, Recorder
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.events import ToolCall
 from tests.recordings import recording
 
 pytestmark = pytest.mark.django_db

@@ -11,7 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from harnesslab.actions.memos import keep_memo
+from harnesslab.actions.projects.memos import keep_memo
 from harnesslab.store.models import Project
 from harnesslab.store.text import frozen, storable
 from tests.pages.experiments import FAILED, HOSTILE, SOLVED, lineage, measured

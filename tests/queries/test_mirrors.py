@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harnesslab.actions.experiments import refresh, store_record
-from harnesslab.actions.rollouts import store_recording
-from harnesslab.core.experiments import ExperimentRecord
+from harnesslab.actions.experiments.sources import refresh, store_record
+from harnesslab.actions.rollouts.storing import store_recording
+from harnesslab.core.measuring.experiments import ExperimentRecord
 from harnesslab.queries.mirrors import run_document
 from tests.recordings import recording
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from harnesslab import queue
-from harnesslab.actions.orders import conclude
-from harnesslab.actions.rollouts import store_recording
-from harnesslab.core.rerun import Mode, Plan
-from harnesslab.core.rollout import Outcome
-from harnesslab.queries.reruns import rerun_view
+from harnesslab.actions.reruns.orders import conclude
+from harnesslab.actions.rollouts.storing import store_recording
+from harnesslab.core.running.rerun import Mode, Plan
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.queries.reruns.listing import rerun_view
 from harnesslab.store.models import Job, JobState, Rollout
 from tests import live
 from tests.recordings import COMMANDS, recording

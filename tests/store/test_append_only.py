@@ -7,7 +7,7 @@ from django.db import DatabaseError, connection, transaction
 
 from harnesslab.accounts.models import User
 from harnesslab.actions.annotations import delete_rollout
-from harnesslab.actions.rollouts import store_recording
+from harnesslab.actions.rollouts.storing import store_recording
 from harnesslab.core.errors import InvalidValue
 from harnesslab.store.append_only import existing_triggers
 from harnesslab.store.models import AuditEntry, Chunk, Event, Rollout

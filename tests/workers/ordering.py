@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from harnesslab.actions import engines, orders
-from harnesslab.core.cases import CaseDefinition
-from harnesslab.core.recipe import HarnessSource, Recipe, SideEffects
-from harnesslab.queries.orders import Belonging
+from harnesslab.actions.engines import registration as engines
+from harnesslab.actions.reruns import orders
+from harnesslab.core.running.cases import CaseDefinition
+from harnesslab.core.running.recipe import HarnessSource, Recipe, SideEffects
+from harnesslab.queries.reruns.orders import Belonging
 from harnesslab.store.models import Job
-from tests.workers.driver.rig import LOOP, repository
+from tests.runtime.driver.rig import LOOP, repository
 
 ENGINE = "scripted"
 

@@ -12,7 +12,7 @@ from django.db import connection
 from django.utils import timezone
 
 from harnesslab import queue
-from harnesslab.actions import jobs
+from harnesslab.actions.jobs import lifecycle as jobs
 from harnesslab.core.errors import Conflict, InvalidValue, NotFound
 from harnesslab.store.models import Job, JobState
 from workers import sweeper
@@ -251,7 +251,7 @@ def test_a_worker_that_is_stopped_gives_its_job_back(kind: Kind, monkeypatch: py
 
 @pytest.mark.django_db(transaction=True)
 def test_the_lease_thread_beats_while_the_work_is_silent(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harnesslab.actions.leases.BEAT_S", 0.05)
+    monkeypatch.setattr("harnesslab.actions.jobs.leases.BEAT_S", 0.05)
     beaten = threading.Event()
     beat = jobs.heartbeat
 

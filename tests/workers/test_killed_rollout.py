@@ -14,19 +14,22 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from harnesslab.actions import engines, jobs, orders, reruns
-from harnesslab.core import seals
-from harnesslab.core.events import ModelCall
-from harnesslab.core.rerun import Mode, Plan
-from harnesslab.queries.reruns import rerun_view
-from harnesslab.queries.rollouts import get_rollout
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.actions.engines import registration as engines
+from harnesslab.actions.jobs import lifecycle as jobs
+from harnesslab.actions.reruns import lifecycle as reruns
+from harnesslab.actions.reruns import orders
+from harnesslab.core.running.rerun import Mode, Plan
+from harnesslab.core.trace import seals
+from harnesslab.core.trace.events import ModelCall
+from harnesslab.queries.reruns.listing import rerun_view
+from harnesslab.queries.rollouts.listing import get_rollout
+from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.runtime.engines.hosting import hosted
 from harnesslab.store.models import Job, JobState, LooseEvent, Rollout
 from tests.rig import wait_until
+from tests.runtime.driver.rig import LOOP, case, model
 from tests.workers.conftest import Start
-from tests.workers.driver.rig import LOOP, case, model
 from tests.workers.ordering import order, recipe, register
-from workers.engines.hosting import hosted
 
 pytestmark = [pytest.mark.serial, pytest.mark.django_db(transaction=True)]
 

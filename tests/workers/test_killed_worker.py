@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from harnesslab.actions import jobs
+from harnesslab.actions.jobs import lifecycle as jobs
 from harnesslab.store.models import Job, JobState, Rollout, SourceFile
 from tests.rig import native_lines, wait_until
 from tests.workers.conftest import Start

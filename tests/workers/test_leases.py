@@ -7,8 +7,9 @@ from datetime import timedelta
 import pytest
 from django.db import OperationalError
 
-from harnesslab.actions import jobs, leases
-from harnesslab.actions.leases import HeldLease
+from harnesslab.actions.jobs import leases
+from harnesslab.actions.jobs import lifecycle as jobs
+from harnesslab.actions.jobs.leases import HeldLease
 
 
 def test_a_lease_is_kept_while_the_database_is_away_and_lost_once_it_ran_out(monkeypatch: pytest.MonkeyPatch) -> None:

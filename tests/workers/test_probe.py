@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harnesslab.actions.engines import register
+from harnesslab.actions.engines.registration import register
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.queries.engines import engine_row
 from workers.tasks.attempts import Attempt

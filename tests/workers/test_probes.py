@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from harnesslab.actions import engines
-from harnesslab.actions.slots import DatabaseSlots
+from harnesslab.actions.engines import registration as engines
+from harnesslab.actions.engines.slots import DatabaseSlots
 from harnesslab.queries.engines import get_engine
-from tests.workers.driver.rig import model
+from tests.runtime.driver.rig import model
 from tests.workers.ordering import register
 from workers.tasks.attempts import Attempt
 from workers.tasks.engines import run_probe

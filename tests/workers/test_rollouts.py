@@ -10,24 +10,25 @@ import pytest
 from django.conf import settings
 
 from harnesslab import queue
-from harnesslab.actions import orders, reruns
-from harnesslab.actions.recorder import Recorder
-from harnesslab.core import seals
+from harnesslab.actions.reruns import lifecycle as reruns
+from harnesslab.actions.reruns import orders
+from harnesslab.actions.rollouts.recorder import Recorder
+from harnesslab.core.conditions.manifest import Known
 from harnesslab.core.errors import Conflict, InvalidValue
-from harnesslab.core.events import RolloutEnded
-from harnesslab.core.manifest import Known
-from harnesslab.core.predicates import Predicate, What
-from harnesslab.core.recipe import DRAWN
-from harnesslab.core.rerun import Mode, Plan, Switch
-from harnesslab.queries.manifests import load_manifest
-from harnesslab.queries.previews import preview
-from harnesslab.queries.reruns import recipe_of, rerun_view
-from harnesslab.queries.rollouts import facts_of, get_rollout
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.core.running.predicates import Predicate, What
+from harnesslab.core.running.recipe import DRAWN
+from harnesslab.core.running.rerun import Mode, Plan, Switch
+from harnesslab.core.trace import seals
+from harnesslab.core.trace.events import RolloutEnded
+from harnesslab.queries.reruns.listing import recipe_of, rerun_view
+from harnesslab.queries.reruns.previews import preview
+from harnesslab.queries.rollouts.listing import facts_of, get_rollout
+from harnesslab.queries.rollouts.manifests import load_manifest
+from harnesslab.queries.rollouts.tapes import StoredTape
 from harnesslab.store.models import Engine, Job, LooseEvent, Rerun, Rollout
 from tests.recordings import recording
-from tests.workers.driver.rig import case, model
-from tests.workers.engines.loopback import response
+from tests.runtime.driver.rig import case, model
+from tests.runtime.engines.loopback import response
 from tests.workers.ordering import order, recipe, register
 from workers.tasks import rollouts as task
 from workers.tasks.attempts import Attempt
@@ -104,7 +105,7 @@ def test_something_unforeseen_closes_the_rollout_and_shows(tmp_path: Path, monke
     def broken(*_: object) -> None:
         raise ZeroDivisionError("unforeseen")
 
-    monkeypatch.setattr("workers.driver.loop.call_model", broken)
+    monkeypatch.setattr("harnesslab.runtime.driver.loop.call_model", broken)
     with model("submit") as served:
         register(served.address)
         with pytest.raises(ZeroDivisionError):
@@ -127,7 +128,7 @@ def test_a_job_that_is_tried_again_closes_what_the_lost_worker_left_open(tmp_pat
 
 
 def orders_placement(job: Job) -> Any:
-    from harnesslab.actions.recorder import Placement
+    from harnesslab.actions.rollouts.recorder import Placement
 
     return Placement(job=job.pk)
 

@@ -9,18 +9,19 @@ import pytest
 from django.db import IntegrityError
 
 from harnesslab import queue
-from harnesslab.actions import orders, reruns
-from harnesslab.actions.recorder import Ending, Recorder, interrupt
+from harnesslab.actions.reruns import lifecycle as reruns
+from harnesslab.actions.reruns import orders
+from harnesslab.actions.rollouts.recorder import Ending, Recorder, interrupt
 from harnesslab.core.errors import Conflict, InvalidValue
-from harnesslab.core.predicates import Predicate, What
-from harnesslab.core.recipe import SideEffects
-from harnesslab.core.rerun import Mode, Plan
-from harnesslab.core.rollout import Outcome
-from harnesslab.queries.reruns import rerun_view
-from harnesslab.queries.rollouts import get_rollout
+from harnesslab.core.running.predicates import Predicate, What
+from harnesslab.core.running.recipe import SideEffects
+from harnesslab.core.running.rerun import Mode, Plan
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.queries.reruns.listing import rerun_view
+from harnesslab.queries.rollouts.listing import get_rollout
 from harnesslab.store.models import Engine, Job, Rerun, Rollout
 from tests.recordings import recording
-from tests.workers.driver.rig import HEAD, case, model
+from tests.runtime.driver.rig import HEAD, case, model
 from tests.workers.ordering import order, recipe, register
 from tests.workers.test_rollouts import made, orders_placement, run, run_all
 from workers.tasks import rollouts as task

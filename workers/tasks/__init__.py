@@ -1,1 +1,1 @@
-"""What the workers do when the bell rings: one module a noun."""
+"""What a worker does when a job waits: one module a kind of job, found by the table in `jobs`."""

@@ -6,14 +6,14 @@ from typing import Any
 
 import msgspec
 
-from harnesslab.core.certification import Certificate, CertificateVerdict, Fork
 from harnesslab.core.errors import HarnessLabError, NotFound
-from harnesslab.queries.manifests import load_manifest
-from harnesslab.queries.measurements import rollouts_of
-from harnesslab.queries.reruns import recipe_of
-from harnesslab.queries.tapes import StoredTape
-from workers.driver.audit import audit
-from workers.sandboxes.choice import sandboxes_for
+from harnesslab.core.measuring.certification import Certificate, CertificateVerdict, Fork
+from harnesslab.queries.experiments.measurements import rollouts_of
+from harnesslab.queries.reruns.listing import recipe_of
+from harnesslab.queries.rollouts.manifests import load_manifest
+from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.runtime.driver.audit import audit
+from harnesslab.runtime.sandboxes.choice import sandboxes_for
 from workers.tasks.attempts import Attempt
 
 _WORST = (CertificateVerdict.FORKED, CertificateVerdict.NO_CHAIN, CertificateVerdict.DETERMINISTIC)

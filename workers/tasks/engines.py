@@ -7,14 +7,15 @@ from typing import Any
 import msgspec
 from django.conf import settings
 
-from harnesslab.actions import engines, slots
-from harnesslab.actions.guarded import GuardedEngine
+from harnesslab.actions.engines import registration as engines
+from harnesslab.actions.engines import slots
+from harnesslab.actions.engines.guarded import GuardedEngine
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import HarnessLabError, TryLater
-from harnesslab.core.ports import EngineDown, Health
+from harnesslab.core.running.ports import EngineDown, Health
 from harnesslab.queries.engines import get_engine
-from workers.engines.catalogue import engine as make_engine
-from workers.engines.probes import Probe, probe
+from harnesslab.runtime.engines.catalogue import engine as make_engine
+from harnesslab.runtime.engines.probes import Probe, probe
 from workers.tasks.attempts import Attempt
 
 

@@ -8,8 +8,15 @@ from typing import Any
 
 from celery.signals import worker_shutting_down
 
-from harnesslab.actions import certifications, engines, epochs, jobs, mirrors, progress, reruns, uploads
-from harnesslab.actions.leases import HeldLease
+from harnesslab.actions import progress
+from harnesslab.actions.engines import registration as engines
+from harnesslab.actions.experiments import certifications
+from harnesslab.actions.imports import uploads
+from harnesslab.actions.jobs import lifecycle as jobs
+from harnesslab.actions.jobs.leases import HeldLease
+from harnesslab.actions.projects import mirrors
+from harnesslab.actions.reruns import lifecycle as reruns
+from harnesslab.actions.trainings import epochs
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.queue import TASK, app
 from workers.tasks.attempts import Attempt

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 
-from harnesslab.actions import mirrors
+from harnesslab.actions.projects import mirrors
 from harnesslab.config import served_at
 from harnesslab.core.errors import NotFound
 from harnesslab.queries.mirrors import (
@@ -19,7 +19,7 @@ from harnesslab.queries.mirrors import (
     waiting_experiments,
     waiting_rollouts,
 )
-from workers.mirror.server import ROLLOUT_TAG, MirrorFailed, Server
+from harnesslab.runtime.mirror.server import ROLLOUT_TAG, MirrorFailed, Server
 from workers.tasks.attempts import Attempt
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from harnesslab.actions.experiments import store_record
-from harnesslab.actions.imports import import_unit
+from harnesslab.actions.experiments.sources import store_record
+from harnesslab.actions.imports.importing import import_unit
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import NotFound
-from harnesslab.formats.inputs import InputFile, Unit
-from harnesslab.formats.mlflow_run import record_of
-from harnesslab.formats.values import mapping, text
-from workers.mirror.server import Server
+from harnesslab.formats.mlflow.run import record_of
+from harnesslab.formats.reading.inputs import InputFile, Unit
+from harnesslab.formats.reading.values import mapping, text
+from harnesslab.runtime.mirror.server import Server
 from workers.tasks.attempts import Attempt
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from harnesslab.core.canonical import JSON, canonical_bytes
-from harnesslab.queries.evidence import evidence
-from harnesslab.queries.trainings import get_epoch, latest_memo, repository_of, training_plan, used_patches
+from harnesslab.queries.trainings.evidence import evidence
+from harnesslab.queries.trainings.training import get_epoch, latest_memo, repository_of, training_plan, used_patches
+from harnesslab.runtime.training.proposers import Declined, Occasion, proposer
 from workers.tasks.attempts import Attempt
-from workers.training.proposers import Declined, Occasion, proposer
 
 
 def run_proposal(attempt: Attempt) -> dict[str, Any]:

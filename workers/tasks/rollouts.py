@@ -12,21 +12,23 @@ import msgspec
 from django.conf import settings
 from django.db import DatabaseError, connections
 
-from harnesslab.actions import orders, reruns, slots
-from harnesslab.actions.guarded import GuardedEngine
-from harnesslab.actions.recorder import Ending, Placement, Recorder
+from harnesslab.actions.engines import slots
+from harnesslab.actions.engines.guarded import GuardedEngine
+from harnesslab.actions.reruns import lifecycle as reruns
+from harnesslab.actions.reruns import orders
+from harnesslab.actions.rollouts.recorder import Ending, Placement, Recorder
 from harnesslab.core.errors import HarnessLabError
-from harnesslab.core.ports import EngineDown, SandboxRefused
-from harnesslab.core.recipe import HarnessKind, Recipe
-from harnesslab.core.record import altered
-from harnesslab.core.rollout import UNSCORABLE, Grade, Outcome, Recording, Source
-from harnesslab.core.trace import Trace
+from harnesslab.core.running.ports import EngineDown, SandboxRefused
+from harnesslab.core.running.recipe import HarnessKind, Recipe
+from harnesslab.core.running.record import altered
+from harnesslab.core.running.rollout import UNSCORABLE, Grade, Outcome, Recording, Source
+from harnesslab.core.trace.trace import Trace
 from harnesslab.queries.engines import engine_named
-from harnesslab.queries.orders import Order, load
-from workers.driver.episode import Episode
-from workers.driver.run import Begun, Done, Parts, run
-from workers.engines.catalogue import engine as make_engine
-from workers.sandboxes.choice import sandboxes_for
+from harnesslab.queries.reruns.orders import Order, load
+from harnesslab.runtime.driver.episode import Episode
+from harnesslab.runtime.driver.run import Begun, Done, Parts, run
+from harnesslab.runtime.engines.catalogue import engine as make_engine
+from harnesslab.runtime.sandboxes.choice import sandboxes_for
 from workers.tasks.attempts import Attempt
 
 INFRA_ATTEMPTS = 3

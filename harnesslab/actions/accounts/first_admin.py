@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harnesslab.accounts.models import Role, User
-from harnesslab.actions.accounts import add_user
+from harnesslab.actions.accounts.users import add_user
 
 NAME = "admin"
 FILE = "first-admin"

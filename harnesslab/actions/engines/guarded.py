@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 
-from harnesslab.actions.slots import Slots, turn
+from harnesslab.actions.engines.slots import Slots, turn
 from harnesslab.core.canonical import JSON
+from harnesslab.core.conditions.manifest import Condition
 from harnesslab.core.errors import TryLater
-from harnesslab.core.manifest import Condition
-from harnesslab.core.ports import Engine, Exchange, Failure, FailureKind, Health, ModelRequest
+from harnesslab.core.running.ports import Engine, Exchange, Failure, FailureKind, Health, ModelRequest
 
 
 class GuardedEngine:

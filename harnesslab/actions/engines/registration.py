@@ -12,16 +12,16 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from harnesslab.accounts.models import User
-from harnesslab.actions import jobs
+from harnesslab.actions.jobs import lifecycle as jobs
 from harnesslab.core.canonical import JSON
+from harnesslab.core.conditions.manifest import Condition, Known
 from harnesslab.core.errors import Conflict, InvalidValue
-from harnesslab.core.manifest import Condition, Known
-from harnesslab.core.ports import Health
+from harnesslab.core.running.ports import Health
 from harnesslab.queries.engines import get_engine
+from harnesslab.runtime.engines.catalogue import engine as make_engine
+from harnesslab.runtime.engines.configuration import BUNDLED
 from harnesslab.store.models import AuditEntry, Engine, Job, JobState
 from harnesslab.store.text import frozen, storable
-from workers.engines.catalogue import engine as make_engine
-from workers.engines.configuration import BUNDLED
 
 KINDS = ("embedded", "sglang", "openai")
 MOST_REQUESTS = 4096

@@ -7,21 +7,21 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from django.db import transaction
 
-from harnesslab.actions import jobs
-from harnesslab.actions.mirrors import say_again
-from harnesslab.actions.reruns import BELLS, QUEUE
+from harnesslab.actions.jobs import lifecycle as jobs
+from harnesslab.actions.projects.mirrors import say_again
+from harnesslab.actions.reruns.lifecycle import BELLS, QUEUE
 from harnesslab.core.canonical import digest
-from harnesslab.core.cells import Cell, by_case
-from harnesslab.core.certification import Certificate, chain_of
 from harnesslab.core.errors import Conflict, HarnessLabError
-from harnesslab.core.experiments import State
-from harnesslab.queries.cells import cells_of
-from harnesslab.queries.groups import audits_group
-from harnesslab.queries.manifests import load_manifest
-from harnesslab.queries.measurements import certificates_of, get_measured, plan_of
-from harnesslab.queries.reruns import recipe_of
-from harnesslab.queries.rollouts import get_rollout
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.core.measuring.cells import Cell, by_case
+from harnesslab.core.measuring.certification import Certificate, chain_of
+from harnesslab.core.measuring.experiments import State
+from harnesslab.queries.experiments.cells import cells_of
+from harnesslab.queries.experiments.measurements import certificates_of, get_measured, plan_of
+from harnesslab.queries.jobs.groups import audits_group
+from harnesslab.queries.reruns.listing import recipe_of
+from harnesslab.queries.rollouts.listing import get_rollout
+from harnesslab.queries.rollouts.manifests import load_manifest
+from harnesslab.queries.rollouts.tapes import StoredTape
 from harnesslab.store.models import Experiment, Job, JobState
 from harnesslab.store.models.jobs import ENDED
 from harnesslab.store.text import frozen

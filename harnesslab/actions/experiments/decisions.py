@@ -6,24 +6,24 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from harnesslab.actions.anatomies import prepare as prepare_anatomies
 from harnesslab.actions.comparisons import prepare
-from harnesslab.actions.mirrors import say_again
-from harnesslab.core.attribution import Attribution, Origin, measurement_faults, origin_of
+from harnesslab.actions.projects.mirrors import say_again
+from harnesslab.actions.rollouts.anatomies import prepare as prepare_anatomies
 from harnesslab.core.canonical import JSON
-from harnesslab.core.cells import Cell
-from harnesslab.core.certification import CertificateVerdict
-from harnesslab.core.contract import Contract
+from harnesslab.core.conditions.identity import IdentityDifference, identity_differences, refused
+from harnesslab.core.conditions.manifest import Difference
+from harnesslab.core.contracts.contract import Contract
+from harnesslab.core.deciding.promotion import Decision, judge
 from harnesslab.core.errors import Conflict, HarnessLabError, NotComparable
-from harnesslab.core.experiments import State, Verdict
-from harnesslab.core.identity import IdentityDifference, identity_differences, refused
-from harnesslab.core.manifest import Difference
-from harnesslab.core.promotion import Decision, judge
-from harnesslab.core.rollout import Outcome
-from harnesslab.queries.comparisons import first_divergence
-from harnesslab.queries.criteria import CriterionBroken, criterion
+from harnesslab.core.measuring.attribution import Attribution, Origin, measurement_faults, origin_of
+from harnesslab.core.measuring.cells import Cell
+from harnesslab.core.measuring.certification import CertificateVerdict
+from harnesslab.core.measuring.experiments import State, Verdict
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.queries.comparisons.comparison import first_divergence
 from harnesslab.queries.engines import is_certified
-from harnesslab.queries.measurements import (
+from harnesslab.queries.experiments.criteria import CriterionBroken, criterion
+from harnesslab.queries.experiments.measurements import (
     Measured,
     certificates_of,
     counted_rollouts,

@@ -10,22 +10,24 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from harnesslab.accounts.models import User
-from harnesslab.actions import jobs, orders, reruns
-from harnesslab.core.cases import CaseDefinition
+from harnesslab.actions.jobs import lifecycle as jobs
+from harnesslab.actions.reruns import lifecycle as reruns
+from harnesslab.actions.reruns import orders
 from harnesslab.core.errors import Conflict
-from harnesslab.core.experiments import Binding, Kind, Plan, State
-from harnesslab.core.recipe import RUN, Recipe, SideEffects
-from harnesslab.core.training import TrainingState
-from harnesslab.queries.bindings import binding_of
+from harnesslab.core.measuring.experiments import Binding, Kind, Plan, State
+from harnesslab.core.running.cases import CaseDefinition
+from harnesslab.core.running.recipe import RUN, Recipe, SideEffects
+from harnesslab.core.training.training import TrainingState
 from harnesslab.queries.engines import engine_named
-from harnesslab.queries.groups import rollouts_group
-from harnesslab.queries.measurements import measured
-from harnesslab.queries.orders import Belonging
+from harnesslab.queries.experiments.measurements import measured
+from harnesslab.queries.jobs.groups import rollouts_group
 from harnesslab.queries.panels import definition_of
+from harnesslab.queries.projects.bindings import binding_of
+from harnesslab.queries.reruns.orders import Belonging
+from harnesslab.runtime.driver.checkout import resolve
 from harnesslab.store.models import AuditEntry, Experiment, Job, JobState, PanelRevision, Project, Training
 from harnesslab.store.models.jobs import ENDED
 from harnesslab.store.text import frozen, storable
-from workers.driver.checkout import resolve
 
 
 @dataclass(frozen=True, slots=True)

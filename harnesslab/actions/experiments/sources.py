@@ -7,12 +7,12 @@ from typing import Any
 
 from django.db import transaction
 
-from harnesslab.actions.memos import keep_memo
-from harnesslab.actions.mirrors import say_again
+from harnesslab.actions.projects.memos import keep_memo
+from harnesslab.actions.projects.mirrors import say_again
 from harnesslab.core.canonical import JSON
-from harnesslab.core.cells import by_case, solved_cases
-from harnesslab.core.experiments import ExperimentRecord, State
-from harnesslab.queries.cells import cells_of
+from harnesslab.core.measuring.cells import by_case, solved_cases
+from harnesslab.core.measuring.experiments import ExperimentRecord, State
+from harnesslab.queries.experiments.cells import cells_of
 from harnesslab.store.models import Experiment, Project
 from harnesslab.store.text import as_object, frozen, storable, thawed
 

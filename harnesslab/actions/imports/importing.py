@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 
 from django.db import DatabaseError, transaction
 
-from harnesslab.actions.experiments import refresh, store_record
-from harnesslab.actions.rollouts import store_recording
-from harnesslab.core import seals
+from harnesslab.actions.experiments.sources import refresh, store_record
+from harnesslab.actions.rollouts.storing import store_recording
 from harnesslab.core.errors import HarnessLabError
-from harnesslab.core.experiments import ExperimentRecord
-from harnesslab.core.rollout import Recording
+from harnesslab.core.measuring.experiments import ExperimentRecord
+from harnesslab.core.running.rollout import Recording
+from harnesslab.core.trace import seals
 from harnesslab.formats import bundle
-from harnesslab.formats.inputs import Report, Unit
+from harnesslab.formats.reading.inputs import Report, Unit
 from harnesslab.formats.registry import Recognised, experiments, recognise
 from harnesslab.store.locks import held
 from harnesslab.store.models import Experiment, Rollout, SourceFile

@@ -15,11 +15,11 @@ from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile as AnyUpload
 
 from harnesslab.accounts.models import User
-from harnesslab.actions.imports import import_units
-from harnesslab.actions.jobs import enqueue
+from harnesslab.actions.imports.importing import import_units
+from harnesslab.actions.jobs.lifecycle import enqueue
 from harnesslab.core.errors import InvalidValue
 from harnesslab.formats.discovery import expand
-from harnesslab.formats.inputs import MAX_FILE, InputFile, Unit
+from harnesslab.formats.reading.inputs import MAX_FILE, InputFile, Unit
 from harnesslab.store.locks import held
 from harnesslab.store.models import Job
 from harnesslab.store.models.jobs import ENDED

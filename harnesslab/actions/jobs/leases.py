@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import DatabaseError, connection
 
-from harnesslab.actions import jobs
+from harnesslab.actions.jobs import lifecycle as jobs
 
 BEAT_S = jobs.LEASE.total_seconds() / 3
 PROGRESS_S = 0.5

@@ -9,12 +9,12 @@ from pathlib import Path
 from django.db import transaction
 
 from harnesslab.accounts.models import User
-from harnesslab.actions.reruns import harness_cache
+from harnesslab.actions.reruns.lifecycle import harness_cache
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.experiments import Binding
+from harnesslab.core.measuring.experiments import Binding
+from harnesslab.runtime.driver.checkout import resolve
 from harnesslab.store.models import AuditEntry, Project
 from harnesslab.store.text import frozen, storable
-from workers.driver.checkout import resolve
 
 
 def bind(name: str, binding: Binding, user: User | None = None) -> Project:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from harnesslab.core.canonical import bytes_digest
-from harnesslab.core.memo import TITLE, notes_of, written
-from harnesslab.queries.trainings import concluded, latest_memo
+from harnesslab.core.training.memo import TITLE, notes_of, written
+from harnesslab.queries.trainings.training import concluded, latest_memo
 from harnesslab.store.models import Epoch, Experiment, Memo, Project
 from harnesslab.store.text import frozen
 

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from harnesslab.accounts.models import User
-from harnesslab.actions import jobs
+from harnesslab.actions.jobs import lifecycle as jobs
 from harnesslab.core.errors import Conflict, InvalidValue
 from harnesslab.queries.mirrors import enabled_mirrors, get_mirror, lacks
 from harnesslab.store.models import AuditEntry, Job, JobState, Mirror, Mirrored, Project

@@ -6,7 +6,7 @@ from django.db import transaction
 
 from harnesslab.accounts.models import User
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.panels import PanelDefinition
+from harnesslab.core.running.panels import PanelDefinition
 from harnesslab.store.models import Panel, PanelRevision, Project
 from harnesslab.store.text import frozen, storable
 

@@ -11,24 +11,24 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from harnesslab.accounts.models import User
-from harnesslab.actions import jobs
 from harnesslab.actions.comparisons import prepare
-from harnesslab.core.contract import Contract, Level
+from harnesslab.actions.jobs import lifecycle as jobs
+from harnesslab.core.contracts.contract import Contract, Level
 from harnesslab.core.errors import Conflict, InvalidValue
-from harnesslab.core.predicates import Predicate
-from harnesslab.core.recipe import DRAWN, SAME, Recipe
-from harnesslab.core.record import flows_on
-from harnesslab.core.rerun import Mode, Plan, controls, unsafe_fork
-from harnesslab.core.rollout import UNSCORABLE
+from harnesslab.core.running.predicates import Predicate
+from harnesslab.core.running.recipe import DRAWN, SAME, Recipe
+from harnesslab.core.running.record import flows_on
+from harnesslab.core.running.rerun import Mode, Plan, controls, unsafe_fork
+from harnesslab.core.running.rollout import UNSCORABLE
 from harnesslab.queries.engines import engine_named
-from harnesslab.queries.previews import refusal
-from harnesslab.queries.rerun_paths import parted_by_retry, same_as, strictest, unmoved
-from harnesslab.queries.reruns import get_rerun, plan_of, recipe_of
-from harnesslab.queries.rollouts import get_rollout
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.queries.reruns.listing import get_rerun, plan_of, recipe_of
+from harnesslab.queries.reruns.paths import parted_by_retry, same_as, strictest, unmoved
+from harnesslab.queries.reruns.previews import refusal
+from harnesslab.queries.rollouts.listing import get_rollout
+from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.runtime.driver.checkout import resolve
 from harnesslab.store.models import AuditEntry, RegressionCase, Rerun, Rollout
 from harnesslab.store.text import storable
-from workers.driver.checkout import resolve
 
 QUEUE = "gpu"
 KIND = "rollout"

@@ -9,14 +9,15 @@ from django.db import IntegrityError
 from django.db.models import QuerySet
 
 from harnesslab.accounts.models import User
-from harnesslab.actions import jobs, reruns
-from harnesslab.actions.recorder import interrupt
+from harnesslab.actions.jobs import lifecycle as jobs
+from harnesslab.actions.reruns import lifecycle as reruns
+from harnesslab.actions.rollouts.recorder import interrupt
 from harnesslab.core.canonical import digest
 from harnesslab.core.errors import HarnessLabError
-from harnesslab.core.recipe import Recipe
-from harnesslab.core.rollout import UNSCORABLE
-from harnesslab.queries.orders import Belonging, payload_of
-from harnesslab.queries.rollouts import get_rollout
+from harnesslab.core.running.recipe import Recipe
+from harnesslab.core.running.rollout import UNSCORABLE
+from harnesslab.queries.reruns.orders import Belonging, payload_of
+from harnesslab.queries.rollouts.listing import get_rollout
 from harnesslab.store.models import Job, Rollout
 from harnesslab.store.models.jobs import ENDED
 from harnesslab.store.text import as_object, frozen, thawed

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from harnesslab.core.anatomy import anatomy
-from harnesslab.core.rollout import Outcome
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.core.measuring.anatomy import anatomy
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.queries.rollouts.tapes import StoredTape
 from harnesslab.store.models import Rollout
 from harnesslab.store.text import frozen
 

@@ -12,19 +12,20 @@ from dataclasses import dataclass, replace
 from django.db import transaction
 from django.utils import timezone
 
-from harnesslab.actions.rollouts import EVENT_COLUMNS, LARGEST_SUM, insert_chunks, new_row, store_path
-from harnesslab.core import comparators, packing, seals
-from harnesslab.core.anatomy import anatomy
+from harnesslab.actions.rollouts.storing import EVENT_COLUMNS, LARGEST_SUM, insert_chunks, new_row, store_path
 from harnesslab.core.canonical import JSON
-from harnesslab.core.contract import RAW
+from harnesslab.core.contracts import comparators
+from harnesslab.core.contracts.contract import RAW
+from harnesslab.core.contracts.requests import RequestDigests
+from harnesslab.core.contracts.tape import kind_of
 from harnesslab.core.errors import Conflict
-from harnesslab.core.events import AnyEvent, ModelCall, RolloutEnded
-from harnesslab.core.requests import RequestDigests
-from harnesslab.core.rollout import Outcome, Recording
-from harnesslab.core.tape import kind_of
-from harnesslab.core.trace import Trace, TraceBuilder
-from harnesslab.queries.rollouts import get_rollout
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.core.measuring.anatomy import anatomy
+from harnesslab.core.running.rollout import Outcome, Recording
+from harnesslab.core.trace import packing, seals
+from harnesslab.core.trace.events import AnyEvent, ModelCall, RolloutEnded
+from harnesslab.core.trace.trace import Trace, TraceBuilder
+from harnesslab.queries.rollouts.listing import get_rollout
+from harnesslab.queries.rollouts.tapes import StoredTape
 from harnesslab.store.models import Event, LooseEvent, Rollout
 from harnesslab.store.models.events import KINDS, MAX_EVENTS, key
 from harnesslab.store.text import as_object, frozen, thawed

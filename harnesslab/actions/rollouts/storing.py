@@ -11,17 +11,18 @@ from dataclasses import dataclass
 from backports import zstd
 from django.db import transaction
 
-from harnesslab.core import comparators, packing, seals
-from harnesslab.core.anatomy import anatomy
 from harnesslab.core.canonical import JSON, bytes_digest
-from harnesslab.core.contract import RAW, Contract
+from harnesslab.core.conditions.manifest import Manifest
+from harnesslab.core.contracts import comparators
+from harnesslab.core.contracts.contract import RAW, Contract
+from harnesslab.core.contracts.requests import RequestDigests
+from harnesslab.core.contracts.tape import kind_of
 from harnesslab.core.errors import InvalidValue, LimitExceeded
-from harnesslab.core.events import ModelCall, Usage
-from harnesslab.core.manifest import Manifest
-from harnesslab.core.requests import RequestDigests
-from harnesslab.core.rollout import Recording
-from harnesslab.core.tape import kind_of
-from harnesslab.core.trace import Trace
+from harnesslab.core.measuring.anatomy import anatomy
+from harnesslab.core.running.rollout import Recording
+from harnesslab.core.trace import packing, seals
+from harnesslab.core.trace.events import ModelCall, Usage
+from harnesslab.core.trace.trace import Trace
 from harnesslab.store.models import (
     Blob,
     Case,

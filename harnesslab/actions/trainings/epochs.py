@@ -13,18 +13,18 @@ from contextlib import AbstractContextManager
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 
-from harnesslab.actions import jobs
-from harnesslab.actions.certifications import certify
-from harnesslab.actions.decisions import NOT_MEASURED, decide
-from harnesslab.actions.measurements import Purpose, conclude, measure
-from harnesslab.actions.memos import write_memo
+from harnesslab.actions.experiments.certifications import certify
+from harnesslab.actions.experiments.decisions import NOT_MEASURED, decide
+from harnesslab.actions.experiments.measurements import Purpose, conclude, measure
+from harnesslab.actions.jobs import lifecycle as jobs
+from harnesslab.actions.projects.memos import write_memo
 from harnesslab.core.canonical import parse
 from harnesslab.core.errors import Conflict, HarnessLabError
-from harnesslab.core.experiments import Kind, State, Verdict
-from harnesslab.core.training import OPEN, SKIPS, EpochState, TrainingState
-from harnesslab.queries.groups import proposals_group
-from harnesslab.queries.measurements import certified_cases, get_measured, measured
-from harnesslab.queries.trainings import get_epoch, get_training, repository_of, training_plan
+from harnesslab.core.measuring.experiments import Kind, State, Verdict
+from harnesslab.core.training.training import OPEN, SKIPS, EpochState, TrainingState
+from harnesslab.queries.experiments.measurements import certified_cases, get_measured, measured
+from harnesslab.queries.jobs.groups import proposals_group
+from harnesslab.queries.trainings.training import get_epoch, get_training, repository_of, training_plan
 from harnesslab.store.locks import held
 from harnesslab.store.models import Epoch, Experiment, Job, JobState, Training
 from harnesslab.store.models.jobs import ENDED

@@ -5,19 +5,19 @@ from __future__ import annotations
 from django.db import IntegrityError, transaction
 
 from harnesslab.accounts.models import User
-from harnesslab.actions import jobs
-from harnesslab.actions.epochs import advance, alone, begin_again
+from harnesslab.actions.jobs import lifecycle as jobs
+from harnesslab.actions.trainings.epochs import advance, alone, begin_again
 from harnesslab.core.errors import Conflict, InvalidValue
-from harnesslab.core.experiments import State
-from harnesslab.core.training import OPEN, EpochState, TrainingPlan, TrainingState
-from harnesslab.queries.criteria import criterion
+from harnesslab.core.measuring.experiments import State
+from harnesslab.core.training.training import OPEN, EpochState, TrainingPlan, TrainingState
 from harnesslab.queries.engines import engine_named
-from harnesslab.queries.groups import audits_group, proposals_group, rollouts_group
+from harnesslab.queries.experiments.criteria import criterion
+from harnesslab.queries.jobs.groups import audits_group, proposals_group, rollouts_group
 from harnesslab.queries.panels import definition_of
-from harnesslab.queries.trainings import get_training, repository_of
+from harnesslab.queries.trainings.training import get_training, repository_of
+from harnesslab.runtime.training.proposers import proposer
 from harnesslab.store.models import AuditEntry, Epoch, Experiment, PanelRevision, Project, Training
 from harnesslab.store.text import frozen
-from workers.training.proposers import proposer
 
 MOST_EPOCHS = 1000
 

@@ -13,9 +13,9 @@ import click
 from django.conf import settings
 from django.core.management import call_command
 
+from harnesslab.actions.accounts.first_admin import FirstAdmin, ensure_first_admin
 from harnesslab.actions.demonstration import load_demonstration, order_live
-from harnesslab.actions.engines import ensure_embedded
-from harnesslab.actions.first_admin import FirstAdmin, ensure_first_admin
+from harnesslab.actions.engines.registration import ensure_embedded
 from harnesslab.actions.tables import migrate
 from harnesslab.core.errors import HarnessLabError
 

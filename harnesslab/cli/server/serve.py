@@ -18,9 +18,9 @@ import click
 from django.conf import settings
 from django.db import connections
 
-from harnesslab.actions.first_admin import FirstAdmin
-from harnesslab.cli.preparation import login_line, prepared
-from harnesslab.cli.supervisor import Program, Supervisor
+from harnesslab.actions.accounts.first_admin import FirstAdmin
+from harnesslab.cli.server.preparation import login_line, prepared
+from harnesslab.cli.server.supervisor import Program, Supervisor
 from harnesslab.config import ADDRESS, Config
 from harnesslab.core.errors import Conflict
 
@@ -83,12 +83,12 @@ def _programs(listener: socket.socket, workers: int, home: Path) -> list[Program
         Program(f"rollouts {n}", [*worker, "--queues=gpu", "--hostname", f"gpu{n}@%h"]) for n in range(1, workers + 1)
     ]
     sweeper = Program("sweeper", [python, "-m", "workers.sweeper"])
-    engine = Program("engine", [python, "-m", "workers.engines.host", "--home", str(home)])
+    engine = Program("engine", [python, "-m", "harnesslab.runtime.engines.host", "--home", str(home)])
     return [Program("web", web, (listener.fileno(),)), sweeper, engine, *jobs]
 
 
 def _environ(home: Path) -> dict[str, str]:
-    root = str(Path(__file__).resolve().parents[2])
+    root = str(Path(__file__).resolve().parents[3])
     paths = [root, os.environ.get("PYTHONPATH", "")]
     return {
         **os.environ,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import (
+from harnesslab.core.comparing.evidence import Cause, Evidence, Finding, harness_finding, only_volatile, pair, same
+from harnesslab.core.conditions.manifest import ConditionPair
+from harnesslab.core.trace.events import (
     AnyEvent,
     ClockRead,
     HarnessAction,
@@ -18,8 +20,6 @@ from harnesslab.core.events import (
     Verification,
     boundary,
 )
-from harnesslab.core.evidence import Cause, Evidence, Finding, harness_finding, only_volatile, pair, same
-from harnesslab.core.manifest import ConditionPair
 
 CUT_SHORT = frozenset({"timeout", "verify_timeout", "infra_error", "interrupted", "crash"})
 """Outcomes of rollouts that something from outside ended."""

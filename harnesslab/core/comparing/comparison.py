@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from harnesslab.core import alignment, scrub
-from harnesslab.core.alignment import Item, Row
-from harnesslab.core.comparators import Path, first_difference
-from harnesslab.core.contract import LADDER, TITLES, Contract, Level, Scope
-from harnesslab.core.diagnosis import Divergence, diagnose
+from harnesslab.core.comparing import alignment
+from harnesslab.core.comparing.alignment import Item, Row
+from harnesslab.core.comparing.diagnosis import Divergence, diagnose
+from harnesslab.core.comparing.evidence import readable
+from harnesslab.core.conditions.manifest import ConditionPair, Difference, compare
+from harnesslab.core.contracts import scrub
+from harnesslab.core.contracts.comparators import Path, first_difference
+from harnesslab.core.contracts.contract import LADDER, TITLES, Contract, Level, Scope
+from harnesslab.core.contracts.tape import Tape, turns
 from harnesslab.core.errors import NotComparable
-from harnesslab.core.evidence import readable
-from harnesslab.core.manifest import ConditionPair, Difference, compare
-from harnesslab.core.tape import Tape, turns
 
 
 class Rung(StrEnum):

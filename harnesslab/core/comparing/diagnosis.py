@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harnesslab.core.boundary_findings import boundary_finding
 from harnesslab.core.canonical import JSON, canonical_bytes
-from harnesslab.core.comparators import Reader
-from harnesslab.core.contract import RAW, Contract, Level, Scope
-from harnesslab.core.events import AnyEvent, ModelCall, ToolCall, UserTurn, boundary
-from harnesslab.core.evidence import (
+from harnesslab.core.comparing.boundary_findings import boundary_finding
+from harnesslab.core.comparing.evidence import (
     ENVIRONMENT_CONDITIONS,
     Cause,
     Evidence,
@@ -28,9 +25,12 @@ from harnesslab.core.evidence import (
     pair,
     same,
 )
-from harnesslab.core.manifest import ConditionPair
-from harnesslab.core.model_divergence import model_finding
-from harnesslab.core.tape import Tape
+from harnesslab.core.comparing.model_divergence import model_finding
+from harnesslab.core.conditions.manifest import ConditionPair
+from harnesslab.core.contracts.comparators import Reader
+from harnesslab.core.contracts.contract import RAW, Contract, Level, Scope
+from harnesslab.core.contracts.tape import Tape
+from harnesslab.core.trace.events import AnyEvent, ModelCall, ToolCall, UserTurn, boundary
 
 _NO_EXCERPT = frozenset({"tool", "error", "attempt", "exit code", "token ids", "log-probabilities", "finish reason"})
 """Evidence that is no text of a model, user or tool."""

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from harnesslab.core import scrub
 from harnesslab.core.canonical import JSON, canonical_bytes
+from harnesslab.core.conditions.manifest import ConditionPair, Known
+from harnesslab.core.contracts import scrub
 from harnesslab.core.errors import NotCanonical
-from harnesslab.core.manifest import ConditionPair, Known
-from harnesslab.core.messages import text_of
+from harnesslab.core.trace.messages import text_of
 
 
 class Cause(StrEnum):

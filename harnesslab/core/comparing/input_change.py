@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.messages import MessageView, view
+from harnesslab.core.trace.messages import MessageView, view
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harnesslab.core.canonical import JSON, canonical_bytes
-from harnesslab.core.comparators import Reader
-from harnesslab.core.contract import RAW, Contract
-from harnesslab.core.events import (
+from harnesslab.core.contracts.comparators import Reader
+from harnesslab.core.contracts.contract import RAW, Contract
+from harnesslab.core.contracts.tape import Tape
+from harnesslab.core.trace.events import (
     AnyEvent,
     ClockRead,
     MemoryAccess,
@@ -18,8 +19,7 @@ from harnesslab.core.events import (
     ToolCall,
     UserTurn,
 )
-from harnesslab.core.messages import MessageView, text_of, view
-from harnesslab.core.tape import Tape
+from harnesslab.core.trace.messages import MessageView, text_of, view
 
 _SOURCES = {
     "clock": "the model was told another time",

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.contract import RAW, Contract
-from harnesslab.core.events import Fidelity, ModelCall
-from harnesslab.core.evidence import (
+from harnesslab.core.comparing.evidence import (
     HARNESS_CONDITIONS,
     LOAD_CONDITIONS,
     MODEL_CONDITIONS,
@@ -24,9 +22,11 @@ from harnesslab.core.evidence import (
     same,
     text,
 )
-from harnesslab.core.input_difference import InputDifference, first_input_difference
-from harnesslab.core.manifest import ConditionPair
-from harnesslab.core.tape import Tape
+from harnesslab.core.comparing.input_difference import InputDifference, first_input_difference
+from harnesslab.core.conditions.manifest import ConditionPair
+from harnesslab.core.contracts.contract import RAW, Contract
+from harnesslab.core.contracts.tape import Tape
+from harnesslab.core.trace.events import Fidelity, ModelCall
 
 
 def model_finding(

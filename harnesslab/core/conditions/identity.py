@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from harnesslab.core.canonical import JSON, Digest, canonical_bytes, digest
-from harnesslab.core.conditions import FIELDS, Field
-from harnesslab.core.manifest import Difference, Known, Manifest, Unknown, compare
+from harnesslab.core.conditions.fields import FIELDS, Field
+from harnesslab.core.conditions.manifest import Difference, Known, Manifest, Unknown, compare
 
 PANEL = frozenset({"panel.name", "panel.revision"})
 """A candidate may be measured on a subset of the panel; each case is compared by its own digest."""

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from harnesslab.core.canonical import JSON, Digest, canonical_bytes, digest
-from harnesslab.core.conditions import BY_NAME, FIELDS, SECTIONS, Field
+from harnesslab.core.conditions.fields import BY_NAME, FIELDS, SECTIONS, Field
 from harnesslab.core.errors import InvalidValue
 
 SCHEMA = "harnesslab.manifest/1"

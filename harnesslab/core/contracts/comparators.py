@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from harnesslab.core import scrub
 from harnesslab.core.canonical import JSON, canonical_bytes, in_order, nested_within, parse, sha256
-from harnesslab.core.content import ANSWER_KEYS, behaviour, output, record, tool_action
-from harnesslab.core.contract import Contract, Level, Scope
+from harnesslab.core.contracts import scrub
+from harnesslab.core.contracts.content import ANSWER_KEYS, behaviour, output, record, tool_action
+from harnesslab.core.contracts.contract import Contract, Level, Scope
 from harnesslab.core.errors import NotComparable
-from harnesslab.core.events import AnyEvent, ModelCall
-from harnesslab.core.renaming import ID_KEYS, Renamer
-from harnesslab.core.seals import ListDigests
-from harnesslab.core.trace import Trace
+from harnesslab.core.trace.events import AnyEvent, ModelCall
+from harnesslab.core.trace.renaming import ID_KEYS, Renamer
+from harnesslab.core.trace.seals import ListDigests
+from harnesslab.core.trace.trace import Trace
 
 EMBEDDED_DEPTH = 60
 """JSON inside text that is nested deeper than this is compared as text."""

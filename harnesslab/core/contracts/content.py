@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.contract import Level
-from harnesslab.core.events import (
+from harnesslab.core.contracts.contract import Level
+from harnesslab.core.trace.events import (
     AnyEvent,
     ClockRead,
     HarnessAction,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from harnesslab.core import scrub
+from harnesslab.core.contracts import scrub
 from harnesslab.core.errors import InvalidValue
 
 COMPARATOR = "harnesslab.comparator/1"

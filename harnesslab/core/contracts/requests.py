@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harnesslab.core.canonical import JSON, canonical_bytes, sha256
-from harnesslab.core.comparators import Reader
-from harnesslab.core.contract import RAW
-from harnesslab.core.events import Fidelity, ModelCall
-from harnesslab.core.seals import ListDigests
+from harnesslab.core.contracts.comparators import Reader
+from harnesslab.core.contracts.contract import RAW
+from harnesslab.core.trace.events import Fidelity, ModelCall
+from harnesslab.core.trace.seals import ListDigests
 
 REQUEST_WIDTH = 16
 ANSWER_WIDTH = 8

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from harnesslab.core import comparators
 from harnesslab.core.canonical import JSON
-from harnesslab.core.contract import Contract
-from harnesslab.core.events import AnyEvent, ModelCall
-from harnesslab.core.manifest import Manifest
-from harnesslab.core.trace import Trace, messages_at
+from harnesslab.core.conditions.manifest import Manifest
+from harnesslab.core.contracts import comparators
+from harnesslab.core.contracts.contract import Contract
+from harnesslab.core.trace.events import AnyEvent, ModelCall
+from harnesslab.core.trace.trace import Trace, messages_at
 
 
 class Tape(Protocol):

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from harnesslab.core.attribution import Attribution
 from harnesslab.core.canonical import JSON
-from harnesslab.core.decision_words import reason_words
-from harnesslab.core.secondary import Side
+from harnesslab.core.deciding.decision_words import reason_words
+from harnesslab.core.deciding.secondary import Side
+from harnesslab.core.measuring.attribution import Attribution
 
 FEW = 4
 """So many names are written out in short."""

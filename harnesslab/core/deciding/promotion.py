@@ -14,11 +14,11 @@ from typing import Protocol
 import msgspec
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.cells import Cells, solved_cases, untrusted_cases
+from harnesslab.core.deciding.secondary import ALL, Metric, Secondary, Side
 from harnesslab.core.errors import Conflict
-from harnesslab.core.experiments import Verdict
-from harnesslab.core.paired import paired_test
-from harnesslab.core.secondary import ALL, Metric, Secondary, Side
+from harnesslab.core.measuring.cells import Cells, solved_cases, untrusted_cases
+from harnesslab.core.measuring.experiments import Verdict
+from harnesslab.core.measuring.paired import paired_test
 
 REGRESSED = "regressed_baseline_tasks"
 IMPROVED = "strict_improvement_without_regression"

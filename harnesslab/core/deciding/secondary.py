@@ -12,9 +12,9 @@ from enum import StrEnum
 
 import msgspec
 
-from harnesslab.core.anatomy import Anatomy
-from harnesslab.core.cells import Cell, Cells, solved_cases
-from harnesslab.core.rollout import UNSCORABLE, Outcome
+from harnesslab.core.measuring.anatomy import Anatomy
+from harnesslab.core.measuring.cells import Cell, Cells, solved_cases
+from harnesslab.core.running.rollout import UNSCORABLE, Outcome
 
 Value = int | float | None
 

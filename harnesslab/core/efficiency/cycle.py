@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from harnesslab.core.cells import Cell
+from harnesslab.core.measuring.cells import Cell
 
 
 @dataclass(frozen=True, slots=True)

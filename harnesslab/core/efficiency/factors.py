@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-from harnesslab.core.anatomy import Anatomy
-from harnesslab.core.cells import Cell, by_case, solved_cases
-from harnesslab.core.rollout import UNCOUNTED, Outcome
+from harnesslab.core.measuring.anatomy import Anatomy
+from harnesslab.core.measuring.cells import Cell, by_case, solved_cases
+from harnesslab.core.running.rollout import UNCOUNTED, Outcome
 
 
 class Kind(StrEnum):

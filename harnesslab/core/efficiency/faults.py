@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from harnesslab.core.anatomy import Anatomy, Repair
-from harnesslab.core.cells import Cell
-from harnesslab.core.efficiency import Ratio
-from harnesslab.core.rollout import UNCOUNTED, Outcome
-from harnesslab.core.tool_uses import ToolUse
+from harnesslab.core.efficiency.factors import Ratio
+from harnesslab.core.measuring.anatomy import Anatomy, Repair
+from harnesslab.core.measuring.cells import Cell
+from harnesslab.core.running.rollout import UNCOUNTED, Outcome
+from harnesslab.core.trace.tool_uses import ToolUse
 
 
 @dataclass(frozen=True, slots=True)

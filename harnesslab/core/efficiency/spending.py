@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from harnesslab.core.cells import Cell
-from harnesslab.core.efficiency import Ratio, View, calls_of, tokens_of
-from harnesslab.core.rollout import UNCOUNTED, Outcome
+from harnesslab.core.efficiency.factors import Ratio, View, calls_of, tokens_of
+from harnesslab.core.measuring.cells import Cell
+from harnesslab.core.running.rollout import UNCOUNTED, Outcome
 
 MOST = 5
 MILLION = 1_000_000

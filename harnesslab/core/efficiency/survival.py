@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from harnesslab.core.cells import Cell
-from harnesslab.core.rollout import Outcome
+from harnesslab.core.measuring.cells import Cell
+from harnesslab.core.running.rollout import Outcome
 
 BUCKETS = 12
 _NEVER = frozenset({Outcome.NOT_RUN, Outcome.RUNNING})

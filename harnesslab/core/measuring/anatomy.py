@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 import msgspec
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import AnyEvent, HarnessAction, ModelCall, ToolCall, Usage, Verification
-from harnesslab.core.rollout import Outcome
-from harnesslab.core.tool_uses import LARGEST, ToolTally, ToolUse, named, seconds_of
-from harnesslab.core.trace import Trace
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.events import AnyEvent, HarnessAction, ModelCall, ToolCall, Usage, Verification
+from harnesslab.core.trace.tool_uses import LARGEST, ToolTally, ToolUse, named, seconds_of
+from harnesslab.core.trace.trace import Trace
 
 _DIGITS = re.compile(r"[0-9]+")
 _SERVED = "served"

@@ -12,8 +12,8 @@ from enum import StrEnum
 import msgspec
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.diagnosis import Divergence
-from harnesslab.core.evidence import Cause
+from harnesslab.core.comparing.diagnosis import Divergence
+from harnesslab.core.comparing.evidence import Cause
 
 
 class Origin(StrEnum):

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from harnesslab.core.anatomy import Anatomy
-from harnesslab.core.rollout import VERDICT_UNTRUSTED, Outcome
+from harnesslab.core.measuring.anatomy import Anatomy
+from harnesslab.core.running.rollout import VERDICT_UNTRUSTED, Outcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ from enum import StrEnum
 
 import msgspec
 
-from harnesslab.core import scrub
 from harnesslab.core.canonical import JSON, Digest, digest
+from harnesslab.core.contracts import scrub
 from harnesslab.core.documents import read
-from harnesslab.core.events import TestResult, ToolCall, Verification
-from harnesslab.core.recipe import RUN, HarnessKind, Recipe
-from harnesslab.core.rerun import unsafe_fork
-from harnesslab.core.trace import Trace
+from harnesslab.core.running.recipe import RUN, HarnessKind, Recipe
+from harnesslab.core.running.rerun import unsafe_fork
+from harnesslab.core.trace.events import TestResult, ToolCall, Verification
+from harnesslab.core.trace.trace import Trace
 
 SHOWN = 1000
 """Characters of a result that a fork shows."""

@@ -12,7 +12,7 @@ import msgspec
 from harnesslab.core.canonical import JSON
 from harnesslab.core.documents import read
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.recipe import HarnessKind, HarnessSource, SideEffects
+from harnesslab.core.running.recipe import HarnessKind, HarnessSource, SideEffects
 
 
 class Kind(StrEnum):

@@ -8,8 +8,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harnesslab.core.cells import Cell, Cells
-from harnesslab.core.rollout import UNCOUNTED, Outcome
+from harnesslab.core.measuring.cells import Cell, Cells
+from harnesslab.core.running.rollout import UNCOUNTED, Outcome
 
 EXACT = 14
 """Up to so many differing cases every assignment of signs is tried."""

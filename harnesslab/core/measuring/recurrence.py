@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from harnesslab.core.cells import Cells
-from harnesslab.core.rollout import UNCOUNTED, Outcome
+from harnesslab.core.measuring.cells import Cells
+from harnesslab.core.running.rollout import UNCOUNTED, Outcome
 
 
 @dataclass(frozen=True, slots=True)

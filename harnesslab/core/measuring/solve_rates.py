@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from harnesslab.core.cells import Cells
-from harnesslab.core.rollout import UNCOUNTED, Outcome
-from harnesslab.core.statistics import Rate, cluster_bootstrap, pass_at_k, pass_hat_k, wilson
+from harnesslab.core.measuring.cells import Cells
+from harnesslab.core.measuring.statistics import Rate, cluster_bootstrap, pass_at_k, pass_hat_k, wilson
+from harnesslab.core.running.rollout import UNCOUNTED, Outcome
 
 
 @dataclass(frozen=True, slots=True)

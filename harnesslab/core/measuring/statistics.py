@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.rollout import UNCOUNTED, Outcome
+from harnesslab.core.running.rollout import UNCOUNTED, Outcome
 
 Z95 = 1.959963984540054
 """The 97.5 % point of the standard normal distribution."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harnesslab.core.cells import Cells
-from harnesslab.core.rollout import Outcome
+from harnesslab.core.measuring.cells import Cells
+from harnesslab.core.running.rollout import Outcome
 
 ABSENT = "absent"
 """A case or trial that one side doesn't have."""

@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from harnesslab.core.canonical import JSON, Digest, digest
-from harnesslab.core.cases import CaseDefinition
 from harnesslab.core.errors import InvalidValue
+from harnesslab.core.running.cases import CaseDefinition
 
 SCHEMA = "harnesslab.panel/1"
 MOST_CASES = 5000

@@ -12,9 +12,9 @@ from enum import StrEnum
 from typing import BinaryIO, Protocol
 
 from harnesslab.core.canonical import JSON
+from harnesslab.core.conditions.manifest import Condition
 from harnesslab.core.errors import HarnessLabError
-from harnesslab.core.events import ToolRequest, Usage
-from harnesslab.core.manifest import Condition
+from harnesslab.core.trace.events import ToolRequest, Usage
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ import msgspec
 from harnesslab.core.canonical import JSON, canonical_bytes
 from harnesslab.core.documents import read
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.events import AnyEvent, ModelCall, ToolCall
-from harnesslab.core.trace import Trace
+from harnesslab.core.trace.events import AnyEvent, ModelCall, ToolCall
+from harnesslab.core.trace.trace import Trace
 
 MOST_STEPS = 1_000_000
 

@@ -11,8 +11,8 @@ from enum import StrEnum
 import msgspec
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.cases import CaseDefinition
 from harnesslab.core.documents import read
+from harnesslab.core.running.cases import CaseDefinition
 from harnesslab.core.seeds import derive
 
 SAME = "same"

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import msgspec
 
 from harnesslab.core.canonical import JSON, canonical_bytes, sha256
-from harnesslab.core.comparators import Payloads, Reader
-from harnesslab.core.contract import RAW, Contract, Level
+from harnesslab.core.contracts.comparators import Payloads, Reader
+from harnesslab.core.contracts.contract import RAW, Contract, Level
 from harnesslab.core.errors import NotComparable
-from harnesslab.core.events import ClockRead, ModelCall, RolloutEnded, ToolCall, UserTurn, Verification, Window
-from harnesslab.core.messages import view
-from harnesslab.core.seals import ListDigests
-from harnesslab.core.trace import Trace, model_inputs
+from harnesslab.core.trace.events import ClockRead, ModelCall, RolloutEnded, ToolCall, UserTurn, Verification, Window
+from harnesslab.core.trace.messages import view
+from harnesslab.core.trace.seals import ListDigests
+from harnesslab.core.trace.trace import Trace, model_inputs
 
 ASKED = "asked"
 """Key in a model call's `extra` of the settings that the harness itself stated."""

@@ -16,9 +16,9 @@ import msgspec
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.events import ModelCall, ToolCall, UserTurn, boundary
-from harnesslab.core.recipe import DRAWN, SAME, SideEffects, side_effects
-from harnesslab.core.trace import Trace
+from harnesslab.core.running.recipe import DRAWN, SAME, SideEffects, side_effects
+from harnesslab.core.trace.events import ModelCall, ToolCall, UserTurn, boundary
+from harnesslab.core.trace.trace import Trace
 
 MOST_ATTEMPTS = 1000
 NEAR_DEADLINE = 0.8

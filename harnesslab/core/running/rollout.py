@@ -8,8 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from harnesslab.core.canonical import JSON, Digest
-from harnesslab.core.manifest import Manifest
-from harnesslab.core.trace import Trace
+from harnesslab.core.conditions.manifest import Manifest
+from harnesslab.core.trace.trace import Trace
 
 
 class Outcome(StrEnum):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harnesslab.core.canonical import JSON, canonical_bytes
-from harnesslab.core.events import (
+from harnesslab.core.trace.events import (
     AnyEvent,
     ClockRead,
     HarnessAction,
@@ -21,7 +21,7 @@ from harnesslab.core.events import (
     UserTurn,
     Verification,
 )
-from harnesslab.core.messages import text_of
+from harnesslab.core.trace.messages import text_of
 
 WIDTH = 160
 """Characters of detail that are kept."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harnesslab.core.canonical import JSON, canonical_bytes, parse
-from harnesslab.core.events import ToolRequest
+from harnesslab.core.trace.events import ToolRequest
 
 
 @dataclass(frozen=True, slots=True)

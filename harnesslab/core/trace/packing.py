@@ -15,8 +15,8 @@ from backports import zstd
 
 from harnesslab.core.canonical import JSON, canonical_bytes, parse
 from harnesslab.core.errors import SealBroken
-from harnesslab.core.events import AnyEvent, ModelCall, from_json, to_json
-from harnesslab.core.trace import Windows
+from harnesslab.core.trace.events import AnyEvent, ModelCall, from_json, to_json
+from harnesslab.core.trace.trace import Windows
 
 VERSION = 1
 CHUNK_BYTES = 256 * 1024

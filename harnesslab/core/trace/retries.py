@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harnesslab.core.events import AnyEvent, ModelCall
+from harnesslab.core.trace.events import AnyEvent, ModelCall
 
 
 def tried_again(events: Sequence[AnyEvent], at: int) -> bool:

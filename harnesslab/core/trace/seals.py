@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from harnesslab.core.canonical import JSON, canonical_bytes, sha256
 from harnesslab.core.errors import InvalidValue, SealBroken
-from harnesslab.core.events import AnyEvent, ModelCall, RolloutEnded, to_json
-from harnesslab.core.trace import Trace
+from harnesslab.core.trace.events import AnyEvent, ModelCall, RolloutEnded, to_json
+from harnesslab.core.trace.trace import Trace
 
 GENESIS = bytes(32)
 """The seal before the first event."""

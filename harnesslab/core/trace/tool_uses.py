@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import ToolCall
+from harnesslab.core.trace.events import ToolCall
 
 NAMES = 100
 """Tools, mechanisms or kinds of fault that are told apart; the others are counted together."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from harnesslab.core.canonical import JSON, canonical_bytes, sha256
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.events import AnyEvent, ModelCall, RolloutEnded, Window
+from harnesslab.core.trace.events import AnyEvent, ModelCall, RolloutEnded, Window
 
 E = TypeVar("E", bound=AnyEvent)
 

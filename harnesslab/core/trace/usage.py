@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import Usage
+from harnesslab.core.trace.events import Usage
 
 
 def openai(usage: JSON) -> Usage | None:

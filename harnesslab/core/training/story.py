@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from harnesslab.core.experiments import Kind, Verdict
+from harnesslab.core.measuring.experiments import Kind, Verdict
 
 Series = Sequence[float | None]
 

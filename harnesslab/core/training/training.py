@@ -9,7 +9,7 @@ import msgspec
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.documents import read
-from harnesslab.core.experiments import Plan
+from harnesslab.core.measuring.experiments import Plan
 
 SKIPS = 2
 """So many epochs in a row without a measured candidate stop a training."""

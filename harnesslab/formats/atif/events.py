@@ -9,12 +9,12 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import HarnessAction, ModelCall, SubagentCall, ToolCall, ToolRequest, UserTurn
-from harnesslab.core.messages import text_of
-from harnesslab.core.trace import TraceBuilder
-from harnesslab.core.usage import atif as usage_of
-from harnesslab.formats.fields import Transcript
-from harnesslab.formats.values import instant, items, mapping, number, objects, seconds, stated, text, whole
+from harnesslab.core.trace.events import HarnessAction, ModelCall, SubagentCall, ToolCall, ToolRequest, UserTurn
+from harnesslab.core.trace.messages import text_of
+from harnesslab.core.trace.trace import TraceBuilder
+from harnesslab.core.trace.usage import atif as usage_of
+from harnesslab.formats.reading.fields import Transcript
+from harnesslab.formats.reading.values import instant, items, mapping, number, objects, seconds, stated, text, whole
 
 _MAX_NESTING = 12
 Lookup = Callable[[str], Mapping[str, JSON]]

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from itertools import takewhile
 
 from harnesslab.core.canonical import JSON, digest
-from harnesslab.core.events import RolloutStarted
-from harnesslab.core.manifest import Manifest
-from harnesslab.core.messages import text_of
-from harnesslab.core.rollout import Grade, Outcome, Recording, Source
-from harnesslab.core.trace import TraceBuilder
-from harnesslab.formats.atif_events import TrajectoryReader
-from harnesslab.formats.inputs import Report, Unit
-from harnesslab.formats.sniff import Shape
-from harnesslab.formats.values import case_of, instant, items, mapping, number, objects, only, stated, text
+from harnesslab.core.conditions.manifest import Manifest
+from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.trace.events import RolloutStarted
+from harnesslab.core.trace.messages import text_of
+from harnesslab.core.trace.trace import TraceBuilder
+from harnesslab.formats.atif.events import TrajectoryReader
+from harnesslab.formats.reading.inputs import Report, Unit
+from harnesslab.formats.reading.sniff import Shape
+from harnesslab.formats.reading.values import case_of, instant, items, mapping, number, objects, only, stated, text
 
 NAME = "atif"
 MISSING = "model: ATIF keeps the conversation, not the requests as sent; no sampling settings or seed"

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from harnesslab.core.canonical import JSON
+from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.errors import FormatRefused
-from harnesslab.core.manifest import Manifest
-from harnesslab.core.rollout import Grade, Outcome, Recording, Source
-from harnesslab.formats.claude_session import Session
-from harnesslab.formats.fields import epoch_time, line_at, moment, most_used, rows_of, stem
-from harnesslab.formats.inputs import Line, Report, Unit
-from harnesslab.formats.sniff import Shape
-from harnesslab.formats.values import mapping, text
+from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.formats.claude_code.session import Session
+from harnesslab.formats.reading.fields import epoch_time, line_at, moment, most_used, rows_of, stem
+from harnesslab.formats.reading.inputs import Line, Report, Unit
+from harnesslab.formats.reading.sniff import Shape
+from harnesslab.formats.reading.values import mapping, text
 
 NAME = "claude-code"
 _UNKNOWN = "not recorded by Claude Code sessions"

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harnesslab.core import usage
 from harnesslab.core.canonical import JSON, Digest
-from harnesslab.core.events import HarnessAction, RolloutStarted, SubagentCall, ToolRequest, UserTurn
-from harnesslab.core.messages import text_of, view
-from harnesslab.core.trace import TraceBuilder
-from harnesslab.formats.fields import Transcript, elapsed, given, moment, tool_call
-from harnesslab.formats.inputs import Line, Report
-from harnesslab.formats.values import items, mapping, number, text
+from harnesslab.core.trace import usage
+from harnesslab.core.trace.events import HarnessAction, RolloutStarted, SubagentCall, ToolRequest, UserTurn
+from harnesslab.core.trace.messages import text_of, view
+from harnesslab.core.trace.trace import TraceBuilder
+from harnesslab.formats.reading.fields import Transcript, elapsed, given, moment, tool_call
+from harnesslab.formats.reading.inputs import Line, Report
+from harnesslab.formats.reading.values import items, mapping, number, text
 
 _ENVELOPE = (
     "type", "message", "uuid", "parentUuid", "sessionId", "timestamp", "cwd", "version", "gitBranch", "userType",

@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harnesslab.core import usage
 from harnesslab.core.canonical import JSON
+from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.errors import FormatRefused
-from harnesslab.core.events import HarnessAction, RolloutStarted
-from harnesslab.core.manifest import Manifest
-from harnesslab.core.messages import text_of
-from harnesslab.core.rollout import Grade, Outcome, Recording, Source
-from harnesslab.core.trace import TraceBuilder
-from harnesslab.formats.codex_payloads import dialect, from_output, result, texts
-from harnesslab.formats.fields import elapsed, epoch_time, given, moment, rows_of, stem
-from harnesslab.formats.inputs import Line, Report, Unit
-from harnesslab.formats.response_items import Walk, kind_of
-from harnesslab.formats.sniff import Shape
-from harnesslab.formats.values import mapping, number, text, whole
+from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.trace import usage
+from harnesslab.core.trace.events import HarnessAction, RolloutStarted
+from harnesslab.core.trace.messages import text_of
+from harnesslab.core.trace.trace import TraceBuilder
+from harnesslab.formats.codex.payloads import dialect, from_output, result, texts
+from harnesslab.formats.openai.response_items import Walk, kind_of
+from harnesslab.formats.reading.fields import elapsed, epoch_time, given, moment, rows_of, stem
+from harnesslab.formats.reading.inputs import Line, Report, Unit
+from harnesslab.formats.reading.sniff import Shape
+from harnesslab.formats.reading.values import mapping, number, text, whole
 
 NAME = "codex"
 _UNKNOWN = "not recorded by Codex sessions"

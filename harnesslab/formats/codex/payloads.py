@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from harnesslab.core.canonical import JSON, parse
-from harnesslab.core.messages import text_of
-from harnesslab.formats.fields import given
-from harnesslab.formats.values import mapping, number, text, whole
+from harnesslab.core.trace.messages import text_of
+from harnesslab.formats.reading.fields import given
+from harnesslab.formats.reading.values import mapping, number, text, whole
 
 
 def texts(item: Mapping[str, JSON]) -> set[str]:

@@ -11,18 +11,30 @@ import msgspec
 
 from harnesslab.core.canonical import JSON, Digest
 from harnesslab.core.errors import FormatRefused
-from harnesslab.core.events import TestResult, UserTurn
-from harnesslab.core.experiments import ExperimentRecord
-from harnesslab.core.rollout import Recording, Source
-from harnesslab.core.trace import TraceBuilder
-from harnesslab.formats import harbor_job, harbor_result
-from harnesslab.formats.atif import MISSING, agent_conditions, facts_of, first_instant
-from harnesslab.formats.atif_events import TrajectoryReader, logprobs, model_calls, token_ids
-from harnesslab.formats.harbor_recording import recording
-from harnesslab.formats.inputs import InputFile, Report, Unit, json_lines
-from harnesslab.formats.response_items import Walk
-from harnesslab.formats.sniff import Shape
-from harnesslab.formats.values import attempt, instant, items, mapping, number, objects, only, some, stated, text
+from harnesslab.core.measuring.experiments import ExperimentRecord
+from harnesslab.core.running.rollout import Recording, Source
+from harnesslab.core.trace.events import TestResult, UserTurn
+from harnesslab.core.trace.trace import TraceBuilder
+from harnesslab.formats.atif.events import TrajectoryReader, logprobs, model_calls, token_ids
+from harnesslab.formats.atif.trajectory import MISSING, agent_conditions, facts_of, first_instant
+from harnesslab.formats.harbor import job as harbor_job
+from harnesslab.formats.harbor import result as harbor_result
+from harnesslab.formats.harbor.recording import recording
+from harnesslab.formats.openai.response_items import Walk
+from harnesslab.formats.reading.inputs import InputFile, Report, Unit, json_lines
+from harnesslab.formats.reading.sniff import Shape
+from harnesslab.formats.reading.values import (
+    attempt,
+    instant,
+    items,
+    mapping,
+    number,
+    objects,
+    only,
+    some,
+    stated,
+    text,
+)
 
 NAME = "harbor"
 _MAIN = "agent/trajectory.json"

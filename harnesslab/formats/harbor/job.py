@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.experiments import ExperimentRecord, Kind
-from harnesslab.formats.values import instant, items, mapping, stated, text, whole
+from harnesslab.core.measuring.experiments import ExperimentRecord, Kind
+from harnesslab.formats.reading.values import instant, items, mapping, stated, text, whole
 
 
 def is_job(document: Mapping[str, JSON]) -> bool:

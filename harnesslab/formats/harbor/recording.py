@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import RolloutStarted
-from harnesslab.core.manifest import Manifest
-from harnesslab.core.rollout import Grade, Outcome, Recording, Source
-from harnesslab.core.trace import TraceBuilder
-from harnesslab.formats import harbor_job, harbor_result
-from harnesslab.formats.values import instant, mapping, stated, text
+from harnesslab.core.conditions.manifest import Manifest
+from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.trace.events import RolloutStarted
+from harnesslab.core.trace.trace import TraceBuilder
+from harnesslab.formats.harbor import job as harbor_job
+from harnesslab.formats.harbor import result as harbor_result
+from harnesslab.formats.reading.values import instant, mapping, stated, text
 
 _UNKNOWN = "not recorded by Harbor trials"
 _REASONS = {

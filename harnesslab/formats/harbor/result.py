@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import TestResult, Verification
-from harnesslab.core.rollout import Outcome
-from harnesslab.formats.values import instant, mapping, number, objects, seconds, stated, text
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.events import TestResult, Verification
+from harnesslab.formats.reading.values import instant, mapping, number, objects, seconds, stated, text
 
 TRIAL_KEYS = {"trial_name", "task_name"}
 PHASES = ("environment_setup", "agent_setup", "agent_execution", "verifier")

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.cases import CaseDefinition, Verifier
 from harnesslab.core.errors import HarnessLabError
-from harnesslab.formats.values import mapping, number, text
+from harnesslab.core.running.cases import CaseDefinition, Verifier
+from harnesslab.formats.reading.values import mapping, number, text
 
 TASK, FILES, TESTS = "task.toml", "environment", "tests"
 BUDGETS: Mapping[str, float] = {"steps": 100, "command": 300.0}

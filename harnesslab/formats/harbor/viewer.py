@@ -9,15 +9,34 @@ from itertools import pairwise, takewhile
 from typing import Any
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import HarnessAction, RolloutStarted, ToolCall, ToolRequest, Usage, UserTurn, Verification
-from harnesslab.core.manifest import Manifest
-from harnesslab.core.messages import parse_arguments
-from harnesslab.core.rollout import Grade, Outcome, Recording, Source
-from harnesslab.core.trace import TraceBuilder
-from harnesslab.formats.fields import Transcript
-from harnesslab.formats.inputs import Report, Unit
-from harnesslab.formats.sniff import Shape
-from harnesslab.formats.values import case_of, instant, items, mapping, objects, only, seconds, stated, text, whole
+from harnesslab.core.conditions.manifest import Manifest
+from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.trace.events import (
+    HarnessAction,
+    RolloutStarted,
+    ToolCall,
+    ToolRequest,
+    Usage,
+    UserTurn,
+    Verification,
+)
+from harnesslab.core.trace.messages import parse_arguments
+from harnesslab.core.trace.trace import TraceBuilder
+from harnesslab.formats.reading.fields import Transcript
+from harnesslab.formats.reading.inputs import Report, Unit
+from harnesslab.formats.reading.sniff import Shape
+from harnesslab.formats.reading.values import (
+    case_of,
+    instant,
+    items,
+    mapping,
+    objects,
+    only,
+    seconds,
+    stated,
+    text,
+    whole,
+)
 
 NAME = "harbor-viewer"
 _STEP = {"index", "role", "text", "toolCalls", "observation"}

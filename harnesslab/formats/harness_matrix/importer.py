@@ -7,15 +7,26 @@ from datetime import timedelta
 from functools import partial
 
 from harnesslab.core.canonical import JSON, Digest, digest
-from harnesslab.core.events import ModelCall, RolloutStarted, TestResult, ToolCall, Usage, UserTurn, Verification
-from harnesslab.core.experiments import ExperimentRecord, Kind
-from harnesslab.core.manifest import Manifest
-from harnesslab.core.rollout import Grade, Outcome, Recording, Source
-from harnesslab.core.trace import TraceBuilder
-from harnesslab.formats.inputs import Report, Unit
-from harnesslab.formats.matrix_results import Results, Trial
-from harnesslab.formats.sniff import Shape
-from harnesslab.formats.values import attempt, instant, items, mapping, number, objects, some, stated, text, whole
+from harnesslab.core.conditions.manifest import Manifest
+from harnesslab.core.measuring.experiments import ExperimentRecord, Kind
+from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.trace.events import ModelCall, RolloutStarted, TestResult, ToolCall, Usage, UserTurn, Verification
+from harnesslab.core.trace.trace import TraceBuilder
+from harnesslab.formats.harness_matrix.results import Results, Trial
+from harnesslab.formats.reading.inputs import Report, Unit
+from harnesslab.formats.reading.sniff import Shape
+from harnesslab.formats.reading.values import (
+    attempt,
+    instant,
+    items,
+    mapping,
+    number,
+    objects,
+    some,
+    stated,
+    text,
+    whole,
+)
 
 NAME = "harness-matrix"
 _IN_EVENTS = ("checks", "debug_calls", "final_reply", "full_reply", "traceback")

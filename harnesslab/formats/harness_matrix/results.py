@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from harnesslab.core.canonical import JSON
-from harnesslab.formats.values import instant, items, mapping, objects, text, whole
+from harnesslab.formats.reading.values import instant, items, mapping, objects, text, whole
 
 
 @dataclass(frozen=True, slots=True)

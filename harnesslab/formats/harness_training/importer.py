@@ -7,17 +7,17 @@ from functools import partial
 
 from harnesslab.core.canonical import JSON, parse
 from harnesslab.core.errors import FormatRefused
-from harnesslab.core.events import RolloutStarted
-from harnesslab.core.experiments import ExperimentRecord
-from harnesslab.core.rollout import VERDICT_UNTRUSTED, Outcome, Recording, Source
-from harnesslab.core.trace import TraceBuilder
+from harnesslab.core.measuring.experiments import ExperimentRecord
+from harnesslab.core.running.rollout import VERDICT_UNTRUSTED, Outcome, Recording, Source
+from harnesslab.core.trace.events import RolloutStarted
+from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.companions import INDEX, MEMO
-from harnesslab.formats.harness_training_record import record_of
-from harnesslab.formats.harness_training_run import Run, budgets, grade_of, manifest_of
-from harnesslab.formats.harness_training_steps import StepsReader
-from harnesslab.formats.inputs import InputFile, Report, Unit, json_lines
-from harnesslab.formats.sniff import Shape
-from harnesslab.formats.values import attempt, instant, mapping, number, some, stated, text
+from harnesslab.formats.harness_training.record import record_of
+from harnesslab.formats.harness_training.run import Run, budgets, grade_of, manifest_of
+from harnesslab.formats.harness_training.steps import StepsReader
+from harnesslab.formats.reading.inputs import InputFile, Report, Unit, json_lines
+from harnesslab.formats.reading.sniff import Shape
+from harnesslab.formats.reading.values import attempt, instant, mapping, number, some, stated, text
 
 NAME = "harness-training"
 OUTCOMES = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.experiments import ExperimentRecord, Kind, Verdict
+from harnesslab.core.measuring.experiments import ExperimentRecord, Kind, Verdict
 from harnesslab.formats.companions import MEMO
-from harnesslab.formats.harness_training_run import Run
-from harnesslab.formats.values import instant, mapping, text
+from harnesslab.formats.harness_training.run import Run
+from harnesslab.formats.reading.values import instant, mapping, text
 
 _CHANGE = re.compile(r"^- `(?P<commit>[0-9a-f]{6,40})` (?P<said>\S+: .*)$", re.MULTILINE)
 """A line of the memo that names a candidate and its change."""

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harnesslab.core.canonical import JSON, Digest
-from harnesslab.core.manifest import Manifest
-from harnesslab.core.rollout import Grade
-from harnesslab.formats.harness_training_steps import StepsReader
-from harnesslab.formats.inputs import Unit
-from harnesslab.formats.values import items, mapping, number, stated, text
+from harnesslab.core.conditions.manifest import Manifest
+from harnesslab.core.running.rollout import Grade
+from harnesslab.formats.harness_training.steps import StepsReader
+from harnesslab.formats.reading.inputs import Unit
+from harnesslab.formats.reading.values import items, mapping, number, stated, text
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import Fidelity, HarnessAction, ModelCall, ToolCall, ToolRequest, Verification
-from harnesslab.core.trace import TraceBuilder
-from harnesslab.core.usage import harness_training as usage_of
-from harnesslab.formats.inputs import Report
-from harnesslab.formats.values import flag, items, mapping, number, objects, stated, text, whole
+from harnesslab.core.trace.events import Fidelity, HarnessAction, ModelCall, ToolCall, ToolRequest, Verification
+from harnesslab.core.trace.trace import TraceBuilder
+from harnesslab.core.trace.usage import harness_training as usage_of
+from harnesslab.formats.reading.inputs import Report
+from harnesslab.formats.reading.values import flag, items, mapping, number, objects, stated, text, whole
 
 RULES = ("context_window_retrimmed", "observation_clipped", "context_groups_dropped")
 """Events of the harness that are named rules by themselves."""

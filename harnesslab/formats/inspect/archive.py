@@ -9,10 +9,10 @@ from urllib.parse import unquote
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import FormatRefused
-from harnesslab.formats.archives import Archive
-from harnesslab.formats.inputs import Report, json_document
-from harnesslab.formats.inspect_log import Log
-from harnesslab.formats.values import items, mapping
+from harnesslab.formats.inspect.log import Log
+from harnesslab.formats.reading.archives import Archive
+from harnesslab.formats.reading.inputs import Report, json_document
+from harnesslab.formats.reading.values import items, mapping
 
 _SAMPLE = re.compile(r"samples/(?P<case>.+)_epoch_(?P<epoch>\d+)(?:\.json|/(?P<part>.+\.json))")
 _NUMBERED = re.compile(r"(?P<kind>messages|events|calls|attachments)/(?P<number>\d+)\.json")

@@ -10,20 +10,13 @@ from typing import Any
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import LimitExceeded
-from harnesslab.core.events import (
-    Fidelity,
-    HarnessAction,
-    MemoryAccess,
-    SubagentCall,
-    ToolCall,
-    UserTurn,
-)
-from harnesslab.core.trace import TraceBuilder
-from harnesslab.core.usage import inspect as usage_of
-from harnesslab.formats.inspect_messages import Pools, requests, sent, spoken
-from harnesslab.formats.inspect_scores import verification
-from harnesslab.formats.inspect_spans import Spans
-from harnesslab.formats.values import instant, items, mapping, number, objects, seconds, stated, text
+from harnesslab.core.trace.events import Fidelity, HarnessAction, MemoryAccess, SubagentCall, ToolCall, UserTurn
+from harnesslab.core.trace.trace import TraceBuilder
+from harnesslab.core.trace.usage import inspect as usage_of
+from harnesslab.formats.inspect.messages import Pools, requests, sent, spoken
+from harnesslab.formats.inspect.scores import verification
+from harnesslab.formats.inspect.spans import Spans
+from harnesslab.formats.reading.values import instant, items, mapping, number, objects, seconds, stated, text
 
 _MAX_NESTING = 20
 _MAX_CHANGES = 2_000_000

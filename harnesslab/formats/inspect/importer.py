@@ -7,14 +7,14 @@ from functools import partial
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import FormatRefused
-from harnesslab.core.experiments import ExperimentRecord
-from harnesslab.core.rollout import Recording
-from harnesslab.formats.archives import open_archive
-from harnesslab.formats.inputs import Report, Unit
-from harnesslab.formats.inspect_archive import header, samples
-from harnesslab.formats.inspect_log import NAME, Log, evaluation, recording
-from harnesslab.formats.sniff import Shape
-from harnesslab.formats.values import attempt, items, mapping, objects, some, text, whole
+from harnesslab.core.measuring.experiments import ExperimentRecord
+from harnesslab.core.running.rollout import Recording
+from harnesslab.formats.inspect.archive import header, samples
+from harnesslab.formats.inspect.log import NAME, Log, evaluation, recording
+from harnesslab.formats.reading.archives import open_archive
+from harnesslab.formats.reading.inputs import Report, Unit
+from harnesslab.formats.reading.sniff import Shape
+from harnesslab.formats.reading.values import attempt, items, mapping, objects, some, text, whole
 
 __all__ = ["NAME", "experiments", "read", "recognises"]
 

@@ -8,16 +8,16 @@ from datetime import datetime
 from typing import Any
 
 from harnesslab.core.canonical import JSON, Digest, digest
-from harnesslab.core.events import RolloutStarted, Verification
-from harnesslab.core.experiments import ExperimentRecord, Kind
-from harnesslab.core.manifest import Manifest
-from harnesslab.core.rollout import Grade, Outcome, Recording, Source
-from harnesslab.core.trace import TraceBuilder
-from harnesslab.formats.conversation import add_conversation
-from harnesslab.formats.inspect_events import SampleReader
-from harnesslab.formats.inspect_messages import Pools, chat_message
-from harnesslab.formats.inspect_scores import verification
-from harnesslab.formats.values import instant, items, mapping, number, objects, seconds, stated, text, whole
+from harnesslab.core.conditions.manifest import Manifest
+from harnesslab.core.measuring.experiments import ExperimentRecord, Kind
+from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.trace.events import RolloutStarted, Verification
+from harnesslab.core.trace.trace import TraceBuilder
+from harnesslab.formats.inspect.events import SampleReader
+from harnesslab.formats.inspect.messages import Pools, chat_message
+from harnesslab.formats.inspect.scores import verification
+from harnesslab.formats.reading.conversation import add_conversation
+from harnesslab.formats.reading.values import instant, items, mapping, number, objects, seconds, stated, text, whole
 
 NAME = "inspect"
 _LIMITS = {"time": Outcome.TIMEOUT, "working": Outcome.TIMEOUT, "operator": Outcome.INTERRUPTED}

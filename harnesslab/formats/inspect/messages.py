@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harnesslab.core.canonical import JSON, MAX_DEPTH
-from harnesslab.core.events import ToolRequest
-from harnesslab.formats.values import items, mapping, objects, text, whole
+from harnesslab.core.trace.events import ToolRequest
+from harnesslab.formats.reading.values import items, mapping, objects, text, whole
 
 _ATTACHMENT = "attachment://"
 _REQUEST_LISTS = ("messages", "input", "contents")

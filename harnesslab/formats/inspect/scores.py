@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import Verification
-from harnesslab.formats.values import mapping, number, stated
+from harnesslab.core.trace.events import Verification
+from harnesslab.formats.reading.values import mapping, number, stated
 
 
 def verification(score: JSON, name: str, **fields: Any) -> Verification:

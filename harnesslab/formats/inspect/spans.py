@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from harnesslab.core.canonical import JSON
-from harnesslab.formats.values import text
+from harnesslab.formats.reading.values import text
 
 
 @dataclass(slots=True)

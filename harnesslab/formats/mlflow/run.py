@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.experiments import ExperimentRecord, Kind, Verdict
-from harnesslab.formats.fields import epoch_time
-from harnesslab.formats.values import mapping, number, text, whole
+from harnesslab.core.measuring.experiments import ExperimentRecord, Kind, Verdict
+from harnesslab.formats.reading.fields import epoch_time
+from harnesslab.formats.reading.values import mapping, number, text, whole
 
 _OURS = "harnesslab."
 

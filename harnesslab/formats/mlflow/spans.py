@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harnesslab.core.canonical import JSON, canonical_bytes
-from harnesslab.core.events import (
+from harnesslab.core.trace.events import (
     AnyEvent,
     HarnessAction,
     ModelCall,
@@ -15,9 +15,9 @@ from harnesslab.core.events import (
     UserTurn,
     Verification,
 )
-from harnesslab.core.labels import label
-from harnesslab.core.messages import text_of
-from harnesslab.core.trace import Trace, Windows
+from harnesslab.core.trace.labels import label
+from harnesslab.core.trace.messages import text_of
+from harnesslab.core.trace.trace import Trace, Windows
 
 LARGEST = 60_000
 """Bytes of a call's whole message list; of a longer one the span shows what was new, and says so."""

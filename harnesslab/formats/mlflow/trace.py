@@ -7,18 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harnesslab.core import usage
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import RolloutStarted, ToolCall
-from harnesslab.core.manifest import Manifest
-from harnesslab.core.messages import view
-from harnesslab.core.rollout import Grade, Outcome, Recording, Source
-from harnesslab.core.trace import TraceBuilder
-from harnesslab.formats.conversation import model_output
-from harnesslab.formats.fields import epoch_time, given, stem
-from harnesslab.formats.inputs import Report, Unit
-from harnesslab.formats.sniff import Shape
-from harnesslab.formats.values import items, mapping, number, stated, text
+from harnesslab.core.conditions.manifest import Manifest
+from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.trace import usage
+from harnesslab.core.trace.events import RolloutStarted, ToolCall
+from harnesslab.core.trace.messages import view
+from harnesslab.core.trace.trace import TraceBuilder
+from harnesslab.formats.reading.conversation import model_output
+from harnesslab.formats.reading.fields import epoch_time, given, stem
+from harnesslab.formats.reading.inputs import Report, Unit
+from harnesslab.formats.reading.sniff import Shape
+from harnesslab.formats.reading.values import items, mapping, number, stated, text
 
 NAME = "mlflow-trace"
 _MODEL = {"CHAT_MODEL", "LLM"}

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harnesslab.core import usage
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import FormatRefused
-from harnesslab.core.messages import text_of, view
-from harnesslab.core.rollout import Recording
-from harnesslab.formats import chat_transcripts
-from harnesslab.formats.exchanges import Exchange, rollouts
-from harnesslab.formats.fields import given, moment, rows_of
-from harnesslab.formats.inputs import Line, Report, Unit
-from harnesslab.formats.sniff import Shape
-from harnesslab.formats.values import items, mapping, number, text, whole
+from harnesslab.core.running.rollout import Recording
+from harnesslab.core.trace import usage
+from harnesslab.core.trace.messages import text_of, view
+from harnesslab.formats.openai import chat_transcripts
+from harnesslab.formats.openai.exchanges import Exchange, rollouts
+from harnesslab.formats.reading.fields import given, moment, rows_of
+from harnesslab.formats.reading.inputs import Line, Report, Unit
+from harnesslab.formats.reading.sniff import Shape
+from harnesslab.formats.reading.values import items, mapping, number, text, whole
 
 NAME = "chat-log"
 _CHUNK = "chat.completion.chunk"

@@ -9,18 +9,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harnesslab.core import usage
 from harnesslab.core.canonical import JSON, digest
-from harnesslab.core.events import HarnessAction, RolloutStarted, ToolCall, UserTurn, Verification
-from harnesslab.core.manifest import Manifest
-from harnesslab.core.messages import text_of
-from harnesslab.core.rollout import Outcome, Recording, Source
-from harnesslab.core.trace import TraceBuilder
-from harnesslab.formats.conversation import add_conversation
-from harnesslab.formats.fields import rows_of, stem
-from harnesslab.formats.inputs import Report, Unit
-from harnesslab.formats.sniff import Shape
-from harnesslab.formats.values import items, mapping, number, text
+from harnesslab.core.conditions.manifest import Manifest
+from harnesslab.core.running.rollout import Outcome, Recording, Source
+from harnesslab.core.trace import usage
+from harnesslab.core.trace.events import HarnessAction, RolloutStarted, ToolCall, UserTurn, Verification
+from harnesslab.core.trace.messages import text_of
+from harnesslab.core.trace.trace import TraceBuilder
+from harnesslab.formats.reading.conversation import add_conversation
+from harnesslab.formats.reading.fields import rows_of, stem
+from harnesslab.formats.reading.inputs import Report, Unit
+from harnesslab.formats.reading.sniff import Shape
+from harnesslab.formats.reading.values import items, mapping, number, text
 
 _UNKNOWN = "not recorded by a bare transcript"
 _MISSING = "model: the requests are not recorded, only the conversation; harness: none is named"

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harnesslab.core.canonical import JSON, digest
-from harnesslab.core.events import Fidelity, RolloutStarted, ToolRequest, UserTurn
-from harnesslab.core.manifest import Manifest
-from harnesslab.core.messages import view
-from harnesslab.core.rollout import Grade, Outcome, Recording, Source
-from harnesslab.core.trace import TraceBuilder
-from harnesslab.formats.conversation import answer_parts
-from harnesslab.formats.fields import elapsed, epoch_time, given, tool_call
-from harnesslab.formats.values import text
+from harnesslab.core.conditions.manifest import Manifest
+from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.trace.events import Fidelity, RolloutStarted, ToolRequest, UserTurn
+from harnesslab.core.trace.messages import view
+from harnesslab.core.trace.trace import TraceBuilder
+from harnesslab.formats.reading.conversation import answer_parts
+from harnesslab.formats.reading.fields import elapsed, epoch_time, given, tool_call
+from harnesslab.formats.reading.values import text
 
 _UNKNOWN = "not recorded by a log of requests and responses"
 _RETRIABLE = (408, 409, 425, 429)

@@ -10,19 +10,19 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from harnesslab.core import usage
 from harnesslab.core.canonical import JSON, digest
+from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.errors import FormatRefused
-from harnesslab.core.events import HarnessAction, ModelCall, RolloutStarted, TestResult, UserTurn, Verification
-from harnesslab.core.manifest import Manifest
-from harnesslab.core.rollout import Grade, Outcome, Recording, Source
-from harnesslab.core.trace import TraceBuilder
-from harnesslab.formats.exchanges import Exchange, rollouts
-from harnesslab.formats.fields import epoch_time, given, line_at, moment, rows_of
-from harnesslab.formats.inputs import Report, Unit
-from harnesslab.formats.response_items import Walk, output_of
-from harnesslab.formats.sniff import Shape
-from harnesslab.formats.values import items, mapping, number, text, whole
+from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.trace import usage
+from harnesslab.core.trace.events import HarnessAction, ModelCall, RolloutStarted, TestResult, UserTurn, Verification
+from harnesslab.core.trace.trace import TraceBuilder
+from harnesslab.formats.openai.exchanges import Exchange, rollouts
+from harnesslab.formats.openai.response_items import Walk, output_of
+from harnesslab.formats.reading.fields import epoch_time, given, line_at, moment, rows_of
+from harnesslab.formats.reading.inputs import Report, Unit
+from harnesslab.formats.reading.sniff import Shape
+from harnesslab.formats.reading.values import items, mapping, number, text, whole
 
 NAME = "openai-responses"
 _UNKNOWN = "not recorded by the rollout row"

@@ -20,11 +20,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.cases import Budgets, CaseDefinition, SimulatedUser, Verifier
 from harnesslab.core.errors import FormatRefused
-from harnesslab.core.panels import PanelDefinition
-from harnesslab.formats import harbor_tasks
-from harnesslab.formats.panel_tree import PanelTree
+from harnesslab.core.running.cases import Budgets, CaseDefinition, SimulatedUser, Verifier
+from harnesslab.core.running.panels import PanelDefinition
+from harnesslab.formats.harbor import tasks as harbor_tasks
+from harnesslab.formats.panels.tree import PanelTree
 
 PANEL, CASE, INSTRUCTION, FILES, VERIFIER = "panel.toml", "case.toml", "instruction.md", "environment", "verifier"
 LONGEST_NAME = 200

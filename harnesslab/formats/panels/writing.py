@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from harnesslab.core.cases import CaseDefinition, content
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.panels import PanelDefinition
-from harnesslab.formats.panels import CASE, FILES, INSTRUCTION, PANEL, VERIFIER
+from harnesslab.core.running.cases import CaseDefinition, content
+from harnesslab.core.running.panels import PanelDefinition
+from harnesslab.formats.panels.reading import CASE, FILES, INSTRUCTION, PANEL, VERIFIER
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+@ -]{0,99}")
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import ToolCall, ToolRequest, UserTurn
-from harnesslab.core.messages import MessageView, view
-from harnesslab.core.trace import TraceBuilder
+from harnesslab.core.trace.events import ToolCall, ToolRequest, UserTurn
+from harnesslab.core.trace.messages import MessageView, view
+from harnesslab.core.trace.trace import TraceBuilder
 
 Details = Callable[[int, JSON], Mapping[str, Any]]
 """From (position, message) to further fields of the event it makes, such as usage or latency."""

@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from harnesslab.core.canonical import JSON, parse
-from harnesslab.core.events import ModelCall, ToolCall, ToolRequest, Window
-from harnesslab.core.trace import TraceBuilder
-from harnesslab.formats.inputs import Line, Report, Unit, lines_of
-from harnesslab.formats.sniff import shape_of
-from harnesslab.formats.values import mapping, number
+from harnesslab.core.trace.events import ModelCall, ToolCall, ToolRequest, Window
+from harnesslab.core.trace.trace import TraceBuilder
+from harnesslab.formats.reading.inputs import Line, Report, Unit, lines_of
+from harnesslab.formats.reading.sniff import shape_of
+from harnesslab.formats.reading.values import mapping, number
 
 
 def given(values: Mapping[str, JSON], *skip: str) -> dict[str, JSON]:

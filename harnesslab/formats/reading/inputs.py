@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from harnesslab.core.canonical import JSON, Digest, bytes_digest, digest, parse
 from harnesslab.core.errors import FormatRefused, LimitExceeded
-from harnesslab.core.rollout import Skipped
+from harnesslab.core.running.rollout import Skipped
 
 MAX_FILE = 1024 * 2**20
 """Largest file that is read, in bytes."""

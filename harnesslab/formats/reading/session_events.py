@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import HarnessAction, RolloutStarted, ToolRequest, UserTurn
-from harnesslab.core.manifest import Manifest
-from harnesslab.core.messages import MessageView
-from harnesslab.core.trace import TraceBuilder
-from harnesslab.formats.conversation import model_output
-from harnesslab.formats.fields import Transcript, tool_call
+from harnesslab.core.conditions.manifest import Manifest
+from harnesslab.core.trace.events import HarnessAction, RolloutStarted, ToolRequest, UserTurn
+from harnesslab.core.trace.messages import MessageView
+from harnesslab.core.trace.trace import TraceBuilder
+from harnesslab.formats.reading.conversation import model_output
+from harnesslab.formats.reading.fields import Transcript, tool_call
 
 
 class SessionEvents:

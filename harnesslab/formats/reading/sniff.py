@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from harnesslab.core.canonical import JSON, parse
 from harnesslab.core.errors import FormatRefused, LimitExceeded
-from harnesslab.formats.inputs import MAX_DOCUMENT, Unit, json_document
+from harnesslab.formats.reading.inputs import MAX_DOCUMENT, Unit, json_document
 
 HEAD_LINES = 50
 """How many JSON lines are looked at."""

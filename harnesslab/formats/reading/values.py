@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 from harnesslab.core.canonical import JSON, digest
 from harnesslab.core.errors import FormatRefused, HarnessLabError
-from harnesslab.core.messages import text_of
-from harnesslab.core.rollout import Recording
-from harnesslab.formats.inputs import Report
+from harnesslab.core.running.rollout import Recording
+from harnesslab.core.trace.messages import text_of
+from harnesslab.formats.reading.inputs import Report
 
 
 def mapping(value: JSON) -> Mapping[str, JSON]:

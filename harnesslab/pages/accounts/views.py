@@ -8,7 +8,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from harnesslab.accounts.models import Role
-from harnesslab.actions.accounts import add_user, issue_token, revoke_token, set_role
+from harnesslab.actions.accounts.users import add_user, issue_token, revoke_token, set_role
 from harnesslab.pages.access import may, needs, user_of
 from harnesslab.pages.render import render
 from harnesslab.queries.accounts import all_users, tokens_of

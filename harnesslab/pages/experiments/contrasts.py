@@ -5,11 +5,11 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 
 from harnesslab.core.natural import natural
-from harnesslab.core.sheets import Column, Entry, Sheet
-from harnesslab.pages.efficiency import csv_of
+from harnesslab.figures.sheets import Column, Entry, Sheet
+from harnesslab.pages.experiments.efficiency import csv_of
 from harnesslab.pages.render import render
-from harnesslab.queries.contrasts import Against, Contrast, asked
-from harnesslab.queries.contrasts import contrast as numbers
+from harnesslab.queries.experiments.contrasts import Against, Contrast, asked
+from harnesslab.queries.experiments.contrasts import contrast as numbers
 
 ROWS = 200
 """Cases in a window."""

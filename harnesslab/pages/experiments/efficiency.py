@@ -6,17 +6,17 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from harnesslab.actions.anatomies import prepare
-from harnesslab.core.efficiency import Answers, Cases, Kind
+from harnesslab.actions.rollouts.anatomies import prepare
+from harnesslab.core.efficiency.factors import Answers, Cases, Kind
 from harnesslab.core.errors import NotFound
-from harnesslab.core.sheets import Sheet, sheet_of
 from harnesslab.figures.efficiency import levers_figure, spend_figure, split_figure, tools_figure
+from harnesslab.figures.sheets import Sheet, sheet_of
 from harnesslab.figures.survival import solves_figure, survival_figure, times_figure
 from harnesslab.pages.render import render
-from harnesslab.queries.efficiency import Efficiency, uncounted
-from harnesslab.queries.efficiency import efficiency as numbers
-from harnesslab.queries.efficiency_sides import Asked
-from harnesslab.queries.efficiency_words import PLAIN
+from harnesslab.queries.efficiency.page import Efficiency, uncounted
+from harnesslab.queries.efficiency.page import efficiency as numbers
+from harnesslab.queries.efficiency.words import PLAIN
+from harnesslab.queries.experiments.sums import Asked
 
 FEW = 2
 """With more experiments than these, legends name them by letter."""

@@ -6,12 +6,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.http import urlencode
 
-from harnesslab.core.sheets import Column, Entry, Sheet
-from harnesslab.pages.efficiency import csv_of
+from harnesslab.figures.sheets import Column, Entry, Sheet
+from harnesslab.pages.experiments.efficiency import csv_of
 from harnesslab.pages.render import render
-from harnesslab.queries.grids import Grid
-from harnesslab.queries.grids import grid as numbers
-from harnesslab.queries.projects import project_asked
+from harnesslab.queries.experiments.grids import Grid
+from harnesslab.queries.experiments.grids import grid as numbers
+from harnesslab.queries.projects.home import project_asked
 
 
 def grid(request: HttpRequest) -> HttpResponse:

@@ -12,21 +12,21 @@ from django.shortcuts import redirect
 from django.utils.text import capfirst
 from django.views.decorators.http import require_POST
 
-from harnesslab.actions import measurements as actions
 from harnesslab.actions.asking import AskedExperiment, ask_experiment
+from harnesslab.actions.experiments import measurements as actions
 from harnesslab.core.errors import Conflict, HarnessLabError, InvalidValue, NotFound
-from harnesslab.core.experiments import Kind
+from harnesslab.core.measuring.experiments import Kind
 from harnesslab.http_errors import status_of
 from harnesslab.pages.access import asks_for_part, needs, user_of
-from harnesslab.pages.asked import ASKED, common, words_of
-from harnesslab.pages.plans import key_of
+from harnesslab.pages.experiments.form_fields import ASKED, common, words_of
 from harnesslab.pages.render import render
-from harnesslab.queries.bindings import bound_project, get_project, projects_to_measure, revisions_of
+from harnesslab.pages.reruns.plans import key_of
 from harnesslab.queries.engines import engines
-from harnesslab.queries.estimates import estimate
-from harnesslab.queries.measurements import baselines_of
+from harnesslab.queries.experiments.estimates import estimate
+from harnesslab.queries.experiments.measurements import baselines_of
+from harnesslab.queries.experiments.progress import progress_of
 from harnesslab.queries.panels import definition_of, panel_rows
-from harnesslab.queries.progress import progress_of
+from harnesslab.queries.projects.bindings import bound_project, get_project, projects_to_measure, revisions_of
 
 
 @needs("operator")

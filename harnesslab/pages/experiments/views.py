@@ -9,18 +9,18 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from harnesslab.core.decision_words import decision_sentence, reason_words
-from harnesslab.core.experiments import State
+from harnesslab.core.deciding.decision_words import decision_sentence, reason_words
+from harnesslab.core.measuring.experiments import State
 from harnesslab.core.natural import natural
 from harnesslab.figures.outcomes import matrix_figure, transitions_figure
 from harnesslab.pages.access import asks_for_part
-from harnesslab.pages.efficiency import csv_of
+from harnesslab.pages.experiments.efficiency import csv_of
 from harnesslab.pages.render import render
-from harnesslab.queries.experiment_card import Card, experiment_card
-from harnesslab.queries.experiment_filters import CHOICES, ExperimentFilter
-from harnesslab.queries.experiments import experiment_counts, experiment_page, experiment_view
-from harnesslab.queries.outcome_matrix import ROWS, OutcomeMatrix, outcome_matrix
-from harnesslab.queries.outcome_sheets import outcome_sheets
+from harnesslab.queries.experiments.filters import CHOICES, ExperimentFilter
+from harnesslab.queries.experiments.listing import experiment_counts, experiment_page, experiment_view
+from harnesslab.queries.experiments.outcome_matrix import ROWS, OutcomeMatrix, outcome_matrix
+from harnesslab.queries.stories.experiment import Card, experiment_card
+from harnesslab.queries.stories.outcome_sheets import outcome_sheets
 
 
 def experiments(request: HttpRequest) -> HttpResponse:

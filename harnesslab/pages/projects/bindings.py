@@ -12,15 +12,15 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from harnesslab.actions.bindings import bind
+from harnesslab.actions.projects.bindings import bind
 from harnesslab.core.errors import HarnessLabError, InvalidValue
-from harnesslab.core.experiments import Binding
-from harnesslab.core.recipe import HarnessKind, HarnessSource
+from harnesslab.core.measuring.experiments import Binding
+from harnesslab.core.running.recipe import HarnessKind, HarnessSource
 from harnesslab.http_errors import status_of
 from harnesslab.pages.access import needs, user_of
-from harnesslab.pages.asked import command_of
+from harnesslab.pages.experiments.form_fields import command_of
 from harnesslab.pages.render import render
-from harnesslab.queries.bindings import binding_of, bound_project, get_project
+from harnesslab.queries.projects.bindings import binding_of, bound_project, get_project
 
 
 @needs("admin")

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from harnesslab.core.natural import natural
 from harnesslab.pages.markdown import rendered
 from harnesslab.pages.render import render
-from harnesslab.queries.memos import memo_view
+from harnesslab.queries.stories.memos import memo_view
 
 
 def memo(request: HttpRequest, project_id: int) -> HttpResponse:

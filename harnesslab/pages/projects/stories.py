@@ -7,19 +7,19 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 
 from harnesslab.core.natural import natural
-from harnesslab.core.sheets import sheet_of
-from harnesslab.core.story import Mark
+from harnesslab.core.training.story import Mark
+from harnesslab.figures.sheets import sheet_of
 from harnesslab.figures.story import Spot, story_figure
 from harnesslab.pages.access import asks_for_part
-from harnesslab.pages.efficiency import csv_of
+from harnesslab.pages.experiments.efficiency import csv_of
 from harnesslab.pages.markdown import rendered
 from harnesslab.pages.render import render
-from harnesslab.queries import story_words as words
 from harnesslab.queries.mirrors import mirror_of
-from harnesslab.queries.story import COMMON, METRIC, SOLVED, Story, StoryRow
-from harnesslab.queries.story import story as told
-from harnesslab.queries.story_candidate import look
-from harnesslab.queries.story_sheets import story_sheets
+from harnesslab.queries.stories import words as words
+from harnesslab.queries.stories.candidate import look
+from harnesslab.queries.stories.sheets import story_sheets
+from harnesslab.queries.stories.story import COMMON, METRIC, SOLVED, Story, StoryRow
+from harnesslab.queries.stories.story import story as told
 
 
 def project(request: HttpRequest, project_id: int) -> HttpResponse:

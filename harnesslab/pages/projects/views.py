@@ -8,7 +8,7 @@ from django.shortcuts import redirect
 
 from harnesslab import __version__
 from harnesslab.pages.render import render
-from harnesslab.queries.projects import home, project_named
+from harnesslab.queries.projects.home import home, project_named
 
 
 def projects(request: HttpRequest) -> HttpResponse:

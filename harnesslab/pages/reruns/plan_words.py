@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from harnesslab.core.recipe import DRAWN, SAME
-from harnesslab.core.rerun import Mode, OnMiss, Plan
+from harnesslab.core.running.recipe import DRAWN, SAME
+from harnesslab.core.running.rerun import Mode, OnMiss, Plan
 
 DOES = {
     Mode.LIVE: "Everything is executed anew.",

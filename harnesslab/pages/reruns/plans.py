@@ -10,8 +10,8 @@ from typing import TypeVar
 from harnesslab.core.canonical import digest
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.natural import natural
-from harnesslab.core.recipe import DRAWN, SAME
-from harnesslab.core.rerun import Mode, OnMiss, Plan, Switch
+from harnesslab.core.running.recipe import DRAWN, SAME
+from harnesslab.core.running.rerun import Mode, OnMiss, Plan, Switch
 
 _E = TypeVar("_E", bound=StrEnum)
 NUMBER = "number"

@@ -8,18 +8,18 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from harnesslab.actions.reruns import make_regression, measure_regression
+from harnesslab.actions.reruns.lifecycle import make_regression, measure_regression
 from harnesslab.core.errors import HarnessLabError, InvalidValue
 from harnesslab.core.natural import natural
-from harnesslab.core.predicates import Predicate, What
-from harnesslab.core.recipe import SAME
+from harnesslab.core.running.predicates import Predicate, What
+from harnesslab.core.running.recipe import SAME
 from harnesslab.http_errors import status_of
 from harnesslab.pages.access import asks_for_part, needs, user_of
-from harnesslab.pages.plans import key_of
 from harnesslab.pages.render import render
-from harnesslab.queries import regressions as queries
+from harnesslab.pages.reruns.plans import key_of
 from harnesslab.queries.engines import engines
-from harnesslab.queries.rollouts import get_rollout, row_of
+from harnesslab.queries.reruns import regressions as queries
+from harnesslab.queries.rollouts.listing import get_rollout, row_of
 
 
 def regressions(request: HttpRequest) -> HttpResponse:

@@ -13,20 +13,20 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from harnesslab.actions import reruns as actions
+from harnesslab.actions.reruns import lifecycle as actions
 from harnesslab.core.errors import HarnessLabError, InvalidValue, NotFound
 from harnesslab.core.natural import natural
-from harnesslab.core.plan_words import DOES, PROVES, plan_words
-from harnesslab.core.rerun import Plan, Switch
+from harnesslab.core.running.rerun import Plan, Switch
 from harnesslab.http_errors import status_of
 from harnesslab.pages.access import asks_for_part, needs, user_of
-from harnesslab.pages.plans import SWITCH, form_of, key_of, plan_of
 from harnesslab.pages.render import render
-from harnesslab.queries.consistency import check_consistency
+from harnesslab.pages.reruns.plan_words import DOES, PROVES, plan_words
+from harnesslab.pages.reruns.plans import SWITCH, form_of, key_of, plan_of
 from harnesslab.queries.engines import engines
-from harnesslab.queries.events import latest_events
-from harnesslab.queries.previews import Preview, preview, together
-from harnesslab.queries.reruns import RerunView, plan_from, recent_reruns, rerun_view
+from harnesslab.queries.reruns.listing import RerunView, plan_from, recent_reruns, rerun_view
+from harnesslab.queries.reruns.previews import Preview, preview, together
+from harnesslab.queries.rollouts.consistency import check_consistency
+from harnesslab.queries.rollouts.events import latest_events
 
 MOST = 20
 """Rollouts that one form asks reruns of."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 
-from harnesslab.core.conditions import FIELDS, SECTIONS
-from harnesslab.core.manifest import Difference, Known, compare
+from harnesslab.core.conditions.fields import FIELDS, SECTIONS
+from harnesslab.core.conditions.manifest import Difference, Known, compare
 from harnesslab.pages.render import render
-from harnesslab.queries.manifests import find_manifest, load_manifest, manifest_bytes, users_of
+from harnesslab.queries.rollouts.manifests import find_manifest, load_manifest, manifest_bytes, users_of
 
 
 def manifest(request: HttpRequest, digest: str) -> HttpResponse:

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 
 from harnesslab.core.natural import natural
 from harnesslab.pages.render import render
-from harnesslab.queries.requests import request_detail, request_page
+from harnesslab.queries.rollouts.requests import request_detail, request_page
 
 
 def requests(request: HttpRequest) -> HttpResponse:

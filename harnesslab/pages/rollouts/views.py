@@ -15,14 +15,14 @@ from harnesslab.core.errors import InvalidValue, NotFound
 from harnesslab.core.natural import natural
 from harnesslab.pages.access import asks_for_part, needs, user_of
 from harnesslab.pages.render import render
-from harnesslab.queries.annotations import notes_of, views_of
-from harnesslab.queries.event_content import part
-from harnesslab.queries.events import event_detail, event_window, events_after, first_event_of_step
-from harnesslab.queries.facets import FACETS, facet
-from harnesslab.queries.filters import CHOICES, SORTS, RolloutFilter
-from harnesslab.queries.reruns import rerun_view, reruns_of
-from harnesslab.queries.rollouts import facts_of, get_rollout, group_page, rollout_page, row_of, siblings
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.queries.reruns.listing import rerun_view, reruns_of
+from harnesslab.queries.rollouts.annotations import notes_of, views_of
+from harnesslab.queries.rollouts.event_content import part
+from harnesslab.queries.rollouts.events import event_detail, event_window, events_after, first_event_of_step
+from harnesslab.queries.rollouts.facets import FACETS, facet
+from harnesslab.queries.rollouts.filters import CHOICES, SORTS, RolloutFilter
+from harnesslab.queries.rollouts.listing import facts_of, get_rollout, group_page, rollout_page, row_of, siblings
+from harnesslab.queries.rollouts.tapes import StoredTape
 
 SEARCHED = 12
 """With more values than these, a filter's values can be searched."""

@@ -10,11 +10,11 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from harnesslab.core.canonical import canonical_bytes
-from harnesslab.core.decision_words import reason_words
-from harnesslab.core.manifest import Condition, Unknown
-from harnesslab.core.statistics import Rate
-from harnesslab.queries.jobs import JobRow
-from harnesslab.queries.progress import ProgressRow
+from harnesslab.core.conditions.manifest import Condition, Unknown
+from harnesslab.core.deciding.decision_words import reason_words
+from harnesslab.core.measuring.statistics import Rate
+from harnesslab.queries.experiments.progress import ProgressRow
+from harnesslab.queries.jobs.listing import JobRow
 
 register = template.Library()
 

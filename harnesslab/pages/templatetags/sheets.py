@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from harnesslab.core.sheets import Column, Entry, Sheet
+from harnesslab.figures.sheets import Column, Entry, Sheet
 
 register = template.Library()
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harnesslab.core import comparison
-from harnesslab.core.alignment import SAME, Row
-from harnesslab.core.comparison import Comparison, align_tapes, compare_tapes, sentence
-from harnesslab.core.contract import LADDER, TITLES, Contract
-from harnesslab.core.diagnosis import Divergence
-from harnesslab.core.events import ToolCall
-from harnesslab.core.labels import label, result_line
-from harnesslab.core.tape import Tape
+from harnesslab.core.comparing import comparison
+from harnesslab.core.comparing.alignment import SAME, Row
+from harnesslab.core.comparing.comparison import Comparison, align_tapes, compare_tapes, sentence
+from harnesslab.core.comparing.diagnosis import Divergence
+from harnesslab.core.contracts.contract import LADDER, TITLES, Contract
+from harnesslab.core.contracts.tape import Tape
+from harnesslab.core.trace.events import ToolCall
+from harnesslab.core.trace.labels import label, result_line
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.queries.rollouts import RolloutRow, get_rollout, row_of
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.queries.rollouts.listing import RolloutRow, get_rollout, row_of
+from harnesslab.queries.rollouts.tapes import StoredTape
 from harnesslab.store.models import CauseOverride
 
 WINDOW = 160

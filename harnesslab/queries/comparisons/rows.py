@@ -5,16 +5,16 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping
 
-from harnesslab.core.alignment import SAME, Row
 from harnesslab.core.canonical import JSON, parse
-from harnesslab.core.events import ModelCall
-from harnesslab.core.messages import view
-from harnesslab.core.text_difference import Span, ValueDifference, spans, value_differences
-from harnesslab.queries.comparisons import Aligned
-from harnesslab.queries.event_content import Block, message_text
-from harnesslab.queries.events import EventDetail, event_detail
+from harnesslab.core.comparing.alignment import SAME, Row
+from harnesslab.core.comparing.text_difference import Span, ValueDifference, spans, value_differences
+from harnesslab.core.trace.events import ModelCall
+from harnesslab.core.trace.messages import view
+from harnesslab.queries.comparisons.comparison import Aligned
+from harnesslab.queries.comparisons.token_differences import TokenDifference, token_difference
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.queries.token_differences import TokenDifference, token_difference
+from harnesslab.queries.rollouts.event_content import Block, message_text
+from harnesslab.queries.rollouts.events import EventDetail, event_detail
 
 INCIDENTAL = frozenset({"latency", "at", "response id", "read from", "call id"})
 """Facts that differ between any two runs."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harnesslab.core.alignment import Relation, Row
-from harnesslab.queries.comparisons import Aligned
+from harnesslab.core.comparing.alignment import Relation, Row
+from harnesslab.queries.comparisons.comparison import Aligned
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import ModelCall
+from harnesslab.core.trace.events import ModelCall
 from harnesslab.queries.read_model import ReadModel
 
 BEFORE = 4

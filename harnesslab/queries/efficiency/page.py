@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from harnesslab.core.efficiency import Answers, Cases, Kind, Levers, chosen, levers
+from harnesslab.core.efficiency.factors import Answers, Cases, Kind, Levers, chosen, levers
+from harnesslab.core.efficiency.survival import width
 from harnesslab.core.errors import NotFound
-from harnesslab.core.sheets import Sheet
-from harnesslab.core.survival import width
-from harnesslab.queries.cells import cells_of
-from harnesslab.queries.efficiency_sheets import sheets
-from harnesslab.queries.efficiency_sides import LETTERS, Asked, Side, side_of
-from harnesslab.queries.efficiency_words import caveat, formula, headline, served
+from harnesslab.figures.sheets import Sheet
+from harnesslab.queries.efficiency.sheets import sheets
+from harnesslab.queries.efficiency.words import caveat, formula, headline, served
+from harnesslab.queries.experiments.cells import cells_of
+from harnesslab.queries.experiments.sums import LETTERS, Asked, Side, side_of
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.store.models import Experiment, Rollout
 

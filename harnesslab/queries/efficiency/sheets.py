@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harnesslab.core.efficiency import Levers, Ratio, View
-from harnesslab.core.sheets import Column, Entry, Sheet, Value
-from harnesslab.core.spending import Score
-from harnesslab.core.survival import After
+from harnesslab.core.efficiency.factors import Levers, Ratio, View
+from harnesslab.core.efficiency.spending import Score
+from harnesslab.core.efficiency.survival import After
+from harnesslab.figures.sheets import Column, Entry, Sheet, Value
 from harnesslab.figures.survival import MOST_CASES
-from harnesslab.queries.efficiency_sides import Side
-from harnesslab.queries.efficiency_words import PLAIN
+from harnesslab.queries.efficiency.words import PLAIN
+from harnesslab.queries.experiments.sums import Side
 
 _WHO = Column("experiment", numeric=False)
 _NO_LOSS = "No counted token went into a rollout that solved nothing."

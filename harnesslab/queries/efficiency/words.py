@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harnesslab.core.efficiency import Answers, Cases, Kind, Lever, Levers, Ratio, View
-from harnesslab.queries.efficiency_sides import Side
+from harnesslab.core.efficiency.factors import Answers, Cases, Kind, Lever, Levers, Ratio, View
+from harnesslab.queries.experiments.sums import Side
 
 TELLING = 0.005
 """Smaller changes of a factor are not named."""

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from django.db.models import Q
 
-from harnesslab.core.anatomy import Anatomy
-from harnesslab.core.cells import Cell
-from harnesslab.core.experiments import State
-from harnesslab.core.rollout import Outcome
+from harnesslab.core.measuring.anatomy import Anatomy
+from harnesslab.core.measuring.cells import Cell
+from harnesslab.core.measuring.experiments import State
+from harnesslab.core.running.rollout import Outcome
 from harnesslab.store.models import Rollout
 from harnesslab.store.text import thawed
 

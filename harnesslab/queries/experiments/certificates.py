@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from django.db.models.fields.json import KT
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import ToolCall
-from harnesslab.core.line_changes import Line, changed_lines
-from harnesslab.queries.groups import audits_group
+from harnesslab.core.comparing.line_changes import Line, changed_lines
+from harnesslab.core.trace.events import ToolCall
+from harnesslab.queries.jobs.groups import audits_group
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.queries.rollouts.tapes import StoredTape
 from harnesslab.store.models import Experiment, Job, Rollout
 from harnesslab.store.text import as_object, storable, thawed
 

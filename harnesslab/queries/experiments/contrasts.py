@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.cells import Cell, by_case
+from harnesslab.core.conditions.identity import identity_differences, refused
+from harnesslab.core.conditions.manifest import Difference, Manifest
 from harnesslab.core.errors import InvalidValue, NotFound
-from harnesslab.core.experiments import Verdict
-from harnesslab.core.identity import identity_differences, refused
-from harnesslab.core.manifest import Difference, Manifest
+from harnesslab.core.measuring.cells import Cell, by_case
+from harnesslab.core.measuring.experiments import Verdict
+from harnesslab.core.measuring.paired import PairedTest, paired_test
+from harnesslab.core.measuring.solve_rates import SolveRate, solve_rate
 from harnesslab.core.natural import natural
-from harnesslab.core.paired import PairedTest, paired_test
-from harnesslab.core.rollout import Outcome
-from harnesslab.core.solve_rates import SolveRate, solve_rate
-from harnesslab.queries.cells import cells_of
-from harnesslab.queries.efficiency_sides import LETTERS, MOST
-from harnesslab.queries.manifests import manifests_of
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.queries.experiments.cells import cells_of
+from harnesslab.queries.experiments.sums import LETTERS, MOST
 from harnesslab.queries.read_model import ReadModel
+from harnesslab.queries.rollouts.manifests import manifests_of
 from harnesslab.store.models import Experiment
 
 NAMED = 6

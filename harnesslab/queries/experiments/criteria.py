@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from importlib.metadata import entry_points
 
+from harnesslab.core.deciding.promotion import CRITERIA, Criterion
 from harnesslab.core.errors import HarnessLabError, NotFound
-from harnesslab.core.promotion import CRITERIA, Criterion
 
 GROUP = "harnesslab.criteria"
 

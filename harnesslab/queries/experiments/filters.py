@@ -11,7 +11,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Coalesce
 
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.experiments import Kind, Verdict
+from harnesslab.core.measuring.experiments import Kind, Verdict
 from harnesslab.core.natural import natural
 from harnesslab.store.models import Experiment
 from harnesslab.store.models.experiments import ExperimentQuerySet

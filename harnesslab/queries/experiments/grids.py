@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harnesslab.core.cells import Cell, by_case
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.experiments import Kind, State, Verdict
-from harnesslab.core.rollout import UNCOUNTED
-from harnesslab.core.solve_rates import SolveRate, solve_rate
-from harnesslab.core.story import CANDIDATES, Mark, mark_of
-from harnesslab.queries.bindings import get_project
-from harnesslab.queries.cells import cells_of
+from harnesslab.core.measuring.cells import Cell, by_case
+from harnesslab.core.measuring.experiments import Kind, State, Verdict
+from harnesslab.core.measuring.solve_rates import SolveRate, solve_rate
+from harnesslab.core.running.rollout import UNCOUNTED
+from harnesslab.core.training.story import CANDIDATES, Mark, mark_of
+from harnesslab.queries.experiments.cells import cells_of
+from harnesslab.queries.projects.bindings import get_project
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.store.models import Experiment, Rollout
 

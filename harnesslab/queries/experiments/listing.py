@@ -12,12 +12,12 @@ from typing import NamedTuple
 from django.db.models import Count
 
 from harnesslab.core.canonical import canonical_bytes
-from harnesslab.core.cells import Cell, by_case, solved_cases
 from harnesslab.core.errors import NotFound
-from harnesslab.core.experiments import Verdict
-from harnesslab.queries.cells import cells_of
-from harnesslab.queries.certificates import stated
-from harnesslab.queries.experiment_filters import COLUMNS, UNDECIDED, ExperimentFilter, cursor, newest_first
+from harnesslab.core.measuring.cells import Cell, by_case, solved_cases
+from harnesslab.core.measuring.experiments import Verdict
+from harnesslab.queries.experiments.cells import cells_of
+from harnesslab.queries.experiments.certificates import stated
+from harnesslab.queries.experiments.filters import COLUMNS, UNDECIDED, ExperimentFilter, cursor, newest_first
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.store.models import Experiment
 from harnesslab.store.models.experiments import ExperimentQuerySet

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.matrix import MatrixSummary, MatrixTrial, summarise
-from harnesslab.core.rollout import Outcome
+from harnesslab.core.measuring.matrix import MatrixSummary, MatrixTrial, summarise
+from harnesslab.core.running.rollout import Outcome
 from harnesslab.store.models import Experiment, Rollout
 from harnesslab.store.text import as_object, thawed
 

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harnesslab.core.canonical import Digest
-from harnesslab.core.cells import Cell, by_case, solved_cases
-from harnesslab.core.certification import Certificate, CertificateVerdict
+from harnesslab.core.conditions.identity import identity_digest
+from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.errors import Conflict, NotFound
-from harnesslab.core.experiments import Plan, State
-from harnesslab.core.identity import identity_digest
-from harnesslab.core.manifest import Manifest
-from harnesslab.queries.cells import cells_of
-from harnesslab.queries.manifests import manifests_of
+from harnesslab.core.measuring.cells import Cell, by_case, solved_cases
+from harnesslab.core.measuring.certification import Certificate, CertificateVerdict
+from harnesslab.core.measuring.experiments import Plan, State
+from harnesslab.queries.experiments.cells import cells_of
 from harnesslab.queries.panels import definition_of
-from harnesslab.queries.rollouts import get_rollout
+from harnesslab.queries.rollouts.listing import get_rollout
+from harnesslab.queries.rollouts.manifests import manifests_of
 from harnesslab.store.models import Experiment, Project, Rollout
 from harnesslab.store.text import as_object, storable, thawed
 

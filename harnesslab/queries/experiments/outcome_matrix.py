@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from harnesslab.core.cells import Cell, by_case, solved_cases
-from harnesslab.core.experiments import Kind
-from harnesslab.core.rollout import Outcome
-from harnesslab.queries.cells import cells_of
+from harnesslab.core.measuring.cells import Cell, by_case, solved_cases
+from harnesslab.core.measuring.experiments import Kind
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.queries.experiments.cells import cells_of
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.store.models import Experiment
 

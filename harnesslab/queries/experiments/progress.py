@@ -10,10 +10,10 @@ from django.db.models import Count, Min
 from django.db.models.fields.json import KT
 from django.utils import timezone
 
-from harnesslab.core.experiments import State
-from harnesslab.core.rollout import Outcome
-from harnesslab.queries.groups import rollouts_group
-from harnesslab.queries.measurements import get_measured
+from harnesslab.core.measuring.experiments import State
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.queries.experiments.measurements import get_measured
+from harnesslab.queries.jobs.groups import rollouts_group
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.store.models import Experiment, Job, JobState, Rollout
 from harnesslab.store.models.jobs import ENDED

@@ -9,17 +9,17 @@ from typing import Annotated, TypeVar
 from msgspec.structs import asdict
 from pydantic import PlainSerializer
 
-from harnesslab.core.cells import Cell
-from harnesslab.core.efficiency import Answers, Cases, Identity, Kind, View, identity
+from harnesslab.core.efficiency.factors import Answers, Cases, Identity, Kind, View, identity
+from harnesslab.core.efficiency.faults import Faults, Submits, Timed, faults, submits, times, tools
+from harnesslab.core.efficiency.spending import Cost, Spending, Split, cost, spending, split
+from harnesslab.core.efficiency.survival import Bucket, Survival, buckets, survival
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.faults import Faults, Submits, Timed, faults, submits, times, tools
+from harnesslab.core.measuring.cells import Cell
 from harnesslab.core.natural import natural
-from harnesslab.core.rollout import Outcome
-from harnesslab.core.spending import Cost, Spending, Split, cost, spending, split
-from harnesslab.core.survival import Bucket, Survival, buckets, survival
-from harnesslab.core.tool_uses import ToolUse
-from harnesslab.queries.filters import MOST_IDS, RolloutFilter
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.tool_uses import ToolUse
 from harnesslab.queries.read_model import ReadModel
+from harnesslab.queries.rollouts.filters import MOST_IDS, RolloutFilter
 from harnesslab.store.models import Experiment
 
 MOST = 8

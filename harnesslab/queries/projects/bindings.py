@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from harnesslab.core.errors import Conflict, HarnessLabError, NotFound
-from harnesslab.core.experiments import Binding
-from harnesslab.core.recipe import HarnessKind
+from harnesslab.core.measuring.experiments import Binding
+from harnesslab.core.running.recipe import HarnessKind
 from harnesslab.queries.read_model import ReadModel
+from harnesslab.runtime.training.revisions import Revision, revisions
 from harnesslab.store.models import Project
 from harnesslab.store.text import storable, thawed
-from workers.training.revisions import Revision, revisions
 
 
 class BoundProject(ReadModel):

@@ -8,9 +8,9 @@ from datetime import datetime
 from django.db.models import Count, Max, Min, Q
 
 from harnesslab.core.errors import NotFound
+from harnesslab.core.measuring.statistics import Rate, wilson
 from harnesslab.core.natural import natural
-from harnesslab.core.rollout import UNCOUNTED, Outcome
-from harnesslab.core.statistics import Rate, wilson
+from harnesslab.core.running.rollout import UNCOUNTED, Outcome
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.store.models import Case, Experiment, Project, Rollout, SourceFile
 from harnesslab.store.text import storable

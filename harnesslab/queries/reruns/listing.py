@@ -10,16 +10,16 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.contract import TITLES, Contract, Level
+from harnesslab.core.contracts.contract import TITLES, Contract, Level
 from harnesslab.core.errors import Conflict, InvalidValue, NotFound
-from harnesslab.core.predicates import Predicate
-from harnesslab.core.recipe import DRAWN, SAME, Recipe
-from harnesslab.core.rerun import Mode, Plan
-from harnesslab.core.rollout import UNCOUNTED, Outcome
-from harnesslab.core.statistics import Rate, case_rate, wilson
-from harnesslab.queries.jobs import JobRow, jobs_of_groups
+from harnesslab.core.measuring.statistics import Rate, case_rate, wilson
+from harnesslab.core.running.predicates import Predicate
+from harnesslab.core.running.recipe import DRAWN, SAME, Recipe
+from harnesslab.core.running.rerun import Mode, Plan
+from harnesslab.core.running.rollout import UNCOUNTED, Outcome
+from harnesslab.queries.jobs.listing import JobRow, jobs_of_groups
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.queries.rollouts import RolloutRow, row_of
+from harnesslab.queries.rollouts.listing import RolloutRow, row_of
 from harnesslab.store.models import JobState, Rerun, Rollout
 from harnesslab.store.text import as_object, thawed
 

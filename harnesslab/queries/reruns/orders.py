@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from harnesslab.core.canonical import JSON, canonical_bytes, parse
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.recipe import Recipe
-from harnesslab.core.rerun import Mode, Plan
-from harnesslab.core.rollout import Origin
-from harnesslab.core.trace import Trace
-from harnesslab.queries.reruns import changed, get_rerun, plan_of, recipe_of
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.core.running.recipe import Recipe
+from harnesslab.core.running.rerun import Mode, Plan
+from harnesslab.core.running.rollout import Origin
+from harnesslab.core.trace.trace import Trace
+from harnesslab.queries.reruns.listing import changed, get_rerun, plan_of, recipe_of
+from harnesslab.queries.rollouts.tapes import StoredTape
 
 _UNSTORABLE = re.compile(r"\\u(0000|d[89a-f])")
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from harnesslab.core import comparators
-from harnesslab.core.comparators import first_difference
-from harnesslab.core.contract import LADDER, Contract, Level
+from harnesslab.core.contracts import comparators
+from harnesslab.core.contracts.comparators import first_difference
+from harnesslab.core.contracts.contract import LADDER, Contract, Level
 from harnesslab.core.errors import NotComparable
-from harnesslab.core.record import altered
-from harnesslab.core.retries import tried_again
-from harnesslab.core.rollout import UNCOUNTED
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.core.running.record import altered
+from harnesslab.core.running.rollout import UNCOUNTED
+from harnesslab.core.trace.retries import tried_again
+from harnesslab.queries.rollouts.tapes import StoredTape
 from harnesslab.store.models import Rollout
 from harnesslab.store.text import as_object, thawed
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harnesslab.core.errors import Conflict, InvalidValue, NotFound
-from harnesslab.core.recipe import HarnessKind, Recipe
-from harnesslab.core.record import flows_on
-from harnesslab.core.rerun import Control, Cost, Mode, OnMiss, Plan, Unsafe, controls, cost, unsafe_fork
-from harnesslab.core.trace import Trace
+from harnesslab.core.running.recipe import HarnessKind, Recipe
+from harnesslab.core.running.record import flows_on
+from harnesslab.core.running.rerun import Control, Cost, Mode, OnMiss, Plan, Unsafe, controls, cost, unsafe_fork
+from harnesslab.core.trace.trace import Trace
 from harnesslab.queries.engines import engine_named
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.queries.reruns import recipe_of
-from harnesslab.queries.rollouts import RolloutRow, get_rollout, row_of
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.queries.reruns.listing import recipe_of
+from harnesslab.queries.rollouts.listing import RolloutRow, get_rollout, row_of
+from harnesslab.queries.rollouts.tapes import StoredTape
 from harnesslab.store.models import Rollout
 
 

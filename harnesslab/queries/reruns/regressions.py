@@ -10,14 +10,14 @@ from django.db.models import QuerySet
 
 from harnesslab.core.canonical import canonical_bytes
 from harnesslab.core.errors import NotFound
-from harnesslab.core.events import ModelCall, ToolCall
-from harnesslab.core.predicates import Predicate, What
-from harnesslab.core.statistics import Rate
-from harnesslab.queries.events import EventRow, event_row
+from harnesslab.core.measuring.statistics import Rate
+from harnesslab.core.running.predicates import Predicate, What
+from harnesslab.core.trace.events import ModelCall, ToolCall
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.queries.reruns import RerunView, rerun_views
-from harnesslab.queries.rollouts import RolloutRow, get_rollout, row_of
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.queries.reruns.listing import RerunView, rerun_views
+from harnesslab.queries.rollouts.events import EventRow, event_row
+from harnesslab.queries.rollouts.listing import RolloutRow, get_rollout, row_of
+from harnesslab.queries.rollouts.tapes import StoredTape
 from harnesslab.store.models import RegressionCase, Rerun
 
 SHOWN = 60

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from backports import zstd
 
-from harnesslab.core import comparators, seals
-from harnesslab.core.contract import RAW
+from harnesslab.core.contracts import comparators
+from harnesslab.core.contracts.contract import RAW
 from harnesslab.core.errors import Conflict, HarnessLabError
-from harnesslab.core.events import RolloutStarted
-from harnesslab.queries.manifests import load_manifest
+from harnesslab.core.trace import seals
+from harnesslab.core.trace.events import RolloutStarted
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.queries.rollouts import get_rollout
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.queries.rollouts.listing import get_rollout
+from harnesslab.queries.rollouts.manifests import load_manifest
+from harnesslab.queries.rollouts.tapes import StoredTape
 from harnesslab.store.models import Chunk, Rollout
 
 

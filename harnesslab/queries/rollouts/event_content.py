@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from harnesslab.core import sent
 from harnesslab.core.canonical import JSON, canonical_bytes
+from harnesslab.core.comparing.input_change import InputChange
 from harnesslab.core.errors import NotFound
-from harnesslab.core.events import (
+from harnesslab.core.natural import natural
+from harnesslab.core.trace import sent
+from harnesslab.core.trace.events import (
     AnyEvent,
     ModelCall,
     RolloutEnded,
@@ -18,11 +20,9 @@ from harnesslab.core.events import (
     Verification,
     to_json,
 )
-from harnesslab.core.input_change import InputChange
-from harnesslab.core.messages import text_of, view
-from harnesslab.core.natural import natural
+from harnesslab.core.trace.messages import text_of, view
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.queries.rollouts.tapes import StoredTape
 
 PREVIEW = 4000
 """Characters of a payload shown before it is unfolded."""

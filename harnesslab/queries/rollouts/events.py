@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
+from harnesslab.core.comparing.input_change import InputChange, input_change
 from harnesslab.core.errors import NotFound
-from harnesslab.core.events import (
-    AnyEvent,
-    ModelCall,
-    ToolCall,
-    Verification,
-    boundary,
-)
-from harnesslab.core.input_change import InputChange, input_change
-from harnesslab.core.labels import label, result_line
-from harnesslab.queries.event_content import Block, blocks, compact, previous_call
+from harnesslab.core.trace.events import AnyEvent, ModelCall, ToolCall, Verification, boundary
+from harnesslab.core.trace.labels import label, result_line
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.queries.rollouts import get_rollout
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.queries.rollouts.event_content import Block, blocks, compact, previous_call
+from harnesslab.queries.rollouts.listing import get_rollout
+from harnesslab.queries.rollouts.tapes import StoredTape
 
 WINDOW = 120
 """Events in one window of the step list."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db.models import Count
 
 from harnesslab.core.errors import InvalidValue
-from harnesslab.queries.filters import CHOICES, COLUMNS, RolloutFilter
+from harnesslab.queries.rollouts.filters import CHOICES, COLUMNS, RolloutFilter
 from harnesslab.store.models import Rollout
 
 FACETS = ("project", "panel", "case", "experiment", "model", "engine", "harness", "revision", "tag")

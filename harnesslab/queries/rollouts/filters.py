@@ -10,12 +10,12 @@ from urllib.parse import urlencode
 from django.db.models import BinaryField, F, Q, QuerySet
 from django.db.models.functions import Substr
 
-from harnesslab.core.comparators import WIDTH
-from harnesslab.core.contract import RAW
+from harnesslab.core.contracts.comparators import WIDTH
+from harnesslab.core.contracts.contract import RAW
+from harnesslab.core.efficiency.spending import Score
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.natural import natural
-from harnesslab.core.rollout import UNCOUNTED, Grade, Origin, Outcome
-from harnesslab.core.spending import Score
+from harnesslab.core.running.rollout import UNCOUNTED, Grade, Origin, Outcome
 from harnesslab.store.models import Rollout, StoredPath
 from harnesslab.store.models.events import MAX_EVENTS
 

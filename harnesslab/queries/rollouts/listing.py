@@ -10,11 +10,11 @@ from django.db.models import Count, F, QuerySet
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import NotFound
+from harnesslab.core.measuring.statistics import Rate, case_rate
 from harnesslab.core.natural import natural
-from harnesslab.core.rollout import Outcome
-from harnesslab.core.statistics import Rate, case_rate
-from harnesslab.queries.filters import RolloutFilter, cursor, ordered
+from harnesslab.core.running.rollout import Outcome
 from harnesslab.queries.read_model import ReadModel
+from harnesslab.queries.rollouts.filters import RolloutFilter, cursor, ordered
 from harnesslab.store.models import Rollout
 from harnesslab.store.text import thawed
 

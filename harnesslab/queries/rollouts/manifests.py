@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from backports import zstd
 
 from harnesslab.core.canonical import parse
+from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.errors import NotFound
-from harnesslab.core.manifest import Manifest
 from harnesslab.store.models import Rollout, StoredManifest
 
 _BEGINNING = re.compile("[0-9a-f]{1,64}")

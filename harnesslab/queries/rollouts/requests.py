@@ -7,13 +7,13 @@ from collections import defaultdict
 from django.db.models import Count, Max
 
 from harnesslab.core.canonical import JSON, canonical_bytes
+from harnesslab.core.comparing.text_difference import spans
 from harnesslab.core.errors import InvalidValue, NotFound
-from harnesslab.core.events import ModelCall
-from harnesslab.core.labels import clip, label
-from harnesslab.core.messages import view
-from harnesslab.core.text_difference import spans
+from harnesslab.core.trace.events import ModelCall
+from harnesslab.core.trace.labels import clip, label
+from harnesslab.core.trace.messages import view
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.queries.tapes import StoredTape, preload
+from harnesslab.queries.rollouts.tapes import StoredTape, preload
 from harnesslab.store.models import Event, Rollout
 from harnesslab.store.models.events import KEY_SHIFT, KINDS, MAX_EVENTS
 

@@ -10,14 +10,15 @@ from functools import cached_property
 from backports import zstd
 from django.db.models import Q
 
-from harnesslab.core import comparators, packing, scrub
 from harnesslab.core.canonical import JSON, parse
-from harnesslab.core.contract import Contract
+from harnesslab.core.conditions.manifest import Manifest
+from harnesslab.core.contracts import comparators, scrub
+from harnesslab.core.contracts.contract import Contract
 from harnesslab.core.errors import NotComparable, NotFound
-from harnesslab.core.events import AnyEvent, ModelCall
-from harnesslab.core.manifest import Manifest
-from harnesslab.core.trace import Trace, Windows, rebuild
-from harnesslab.queries.manifests import load_manifest
+from harnesslab.core.trace import packing
+from harnesslab.core.trace.events import AnyEvent, ModelCall
+from harnesslab.core.trace.trace import Trace, Windows, rebuild
+from harnesslab.queries.rollouts.manifests import load_manifest
 from harnesslab.store.models import Blob, Chunk, Event, LooseEvent, Rollout, StoredPath
 from harnesslab.store.models.events import KINDS, MAX_EVENTS, key
 

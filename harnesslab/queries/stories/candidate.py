@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-from harnesslab.core.cycle import Cycle, cycle
-from harnesslab.core.decision_reasons import reasons_of, sentences
+from harnesslab.core.comparing.line_changes import Line, diff_lines
+from harnesslab.core.deciding.decision_reasons import reasons_of, sentences
+from harnesslab.core.efficiency.cycle import Cycle, cycle
 from harnesslab.core.errors import HarnessLabError
-from harnesslab.core.line_changes import Line, diff_lines
-from harnesslab.queries.cells import cells_of
+from harnesslab.queries.experiments.cells import cells_of
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.queries.story import Story, StoryRow
-from harnesslab.queries.trainings import memo_text, repository_of
+from harnesslab.queries.stories.story import Story, StoryRow
+from harnesslab.queries.trainings.training import memo_text, repository_of
 from harnesslab.store.models import Epoch, Experiment, Memo
 from harnesslab.store.text import as_object, thawed
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from harnesslab.core.attribution import Attribution
-from harnesslab.core.cells import Cells, by_case, solved_cases
-from harnesslab.core.cycle import Cycle
-from harnesslab.core.decision_reasons import listed, reasons_of, sentences
-from harnesslab.core.experiments import Kind
-from harnesslab.core.transitions import Transition, transitions
-from harnesslab.queries.cells import cells_of
-from harnesslab.queries.certificates import CertificateRow, certificates
-from harnesslab.queries.measurements import plan_of
-from harnesslab.queries.story_candidate import Change, change_of, cycle_of
+from harnesslab.core.deciding.decision_reasons import listed, reasons_of, sentences
+from harnesslab.core.efficiency.cycle import Cycle
+from harnesslab.core.measuring.attribution import Attribution
+from harnesslab.core.measuring.cells import Cells, by_case, solved_cases
+from harnesslab.core.measuring.experiments import Kind
+from harnesslab.core.measuring.transitions import Transition, transitions
+from harnesslab.queries.experiments.cells import cells_of
+from harnesslab.queries.experiments.certificates import CertificateRow, certificates
+from harnesslab.queries.experiments.measurements import plan_of
+from harnesslab.queries.stories.candidate import Change, change_of, cycle_of
 from harnesslab.store.models import Experiment
 from harnesslab.store.text import as_object, thawed
 

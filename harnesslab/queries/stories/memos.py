@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from harnesslab.core.comparing.line_changes import Line, changed_lines
 from harnesslab.core.errors import NotFound
-from harnesslab.core.line_changes import Line, changed_lines
-from harnesslab.queries.bindings import get_project
+from harnesslab.queries.projects.bindings import get_project
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.queries.story_candidate import proposer_of
-from harnesslab.queries.trainings import memo_text
+from harnesslab.queries.stories.candidate import proposer_of
+from harnesslab.queries.trainings.training import memo_text
 from harnesslab.store.models import Epoch, Experiment, Memo, Project
 
 

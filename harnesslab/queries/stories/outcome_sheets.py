@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from harnesslab.core.sheets import Column, Entry, Sheet
-from harnesslab.queries.experiment_card import Card
-from harnesslab.queries.filters import MOST_IDS, RolloutFilter
-from harnesslab.queries.outcome_matrix import MatrixCell, OutcomeMatrix
+from harnesslab.figures.sheets import Column, Entry, Sheet
+from harnesslab.queries.experiments.outcome_matrix import MatrixCell, OutcomeMatrix
+from harnesslab.queries.rollouts.filters import MOST_IDS, RolloutFilter
+from harnesslab.queries.stories.experiment import Card
 
 
 def outcome_sheets(card: Card, matrix: OutcomeMatrix) -> list[Sheet]:

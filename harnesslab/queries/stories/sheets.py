@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from harnesslab.core.sheets import Column, Entry, Sheet
-from harnesslab.queries.filters import RolloutFilter
-from harnesslab.queries.story import METRIC, Story
-from harnesslab.queries.story_words import MARKS
+from harnesslab.figures.sheets import Column, Entry, Sheet
+from harnesslab.queries.rollouts.filters import RolloutFilter
+from harnesslab.queries.stories.story import METRIC, Story
+from harnesslab.queries.stories.words import MARKS
 
 
 def story_sheets(found: Story) -> list[Sheet]:

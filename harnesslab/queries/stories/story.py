@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.cells import Cell, by_case, solved_cases
-from harnesslab.core.decision_reasons import Reasons, brief, reasons_of
+from harnesslab.core.deciding.decision_reasons import Reasons, brief, reasons_of
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.experiments import Kind, State
-from harnesslab.core.recurrence import Recurrence, recurrence
-from harnesslab.core.story import CANDIDATES, Mark, Point, Step, common_panel, leading, mark_of, numbers, steps
-from harnesslab.queries.bindings import get_project
-from harnesslab.queries.cells import cells_of
-from harnesslab.queries.certificates import stated
+from harnesslab.core.measuring.cells import Cell, by_case, solved_cases
+from harnesslab.core.measuring.experiments import Kind, State
+from harnesslab.core.measuring.recurrence import Recurrence, recurrence
+from harnesslab.core.training.story import CANDIDATES, Mark, Point, Step, common_panel, leading, mark_of, numbers, steps
+from harnesslab.queries.experiments.cells import cells_of
+from harnesslab.queries.experiments.certificates import stated
+from harnesslab.queries.projects.bindings import get_project
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.store.models import Epoch, Experiment, Project
 from harnesslab.store.models.experiments import ExperimentQuerySet

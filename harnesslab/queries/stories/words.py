@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harnesslab.core.decision_reasons import listed
-from harnesslab.core.story import Mark
-from harnesslab.queries.story import METRIC, Story
+from harnesslab.core.deciding.decision_reasons import listed
+from harnesslab.core.training.story import Mark
+from harnesslab.queries.stories.story import METRIC, Story
 
 _FORKS = {"forked": "it forks", "no_chain": "its commands can't be run again"}
 MARKS = {

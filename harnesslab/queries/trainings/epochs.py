@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.decision_words import reason_words
-from harnesslab.core.training import OPEN, EpochState
-from harnesslab.formats.values import number
-from harnesslab.queries.groups import audits_group, proposals_group, rollouts_group
+from harnesslab.core.deciding.decision_words import reason_words
+from harnesslab.core.training.training import OPEN, EpochState
+from harnesslab.formats.reading.values import number
+from harnesslab.queries.jobs.groups import audits_group, proposals_group, rollouts_group
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.queries.trainings import case_names
+from harnesslab.queries.trainings.training import case_names
 from harnesslab.store.models import Epoch, Experiment, Job
 from harnesslab.store.models.jobs import ENDED
 from harnesslab.store.text import as_object, thawed

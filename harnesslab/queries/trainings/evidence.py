@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from harnesslab.core.events import HarnessAction, ModelCall, ToolCall, Verification
-from harnesslab.core.labels import label, result_line
-from harnesslab.core.messages import text_of
-from harnesslab.core.rollout import Outcome
-from harnesslab.queries.measurements import measured
-from harnesslab.queries.rollouts import get_rollout
-from harnesslab.queries.tapes import StoredTape
-from harnesslab.queries.trainings import concluded
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.events import HarnessAction, ModelCall, ToolCall, Verification
+from harnesslab.core.trace.labels import label, result_line
+from harnesslab.core.trace.messages import text_of
+from harnesslab.queries.experiments.measurements import measured
+from harnesslab.queries.rollouts.listing import get_rollout
+from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.trainings.training import concluded
 from harnesslab.store.models import Experiment
 
 TRACES = 24

@@ -8,10 +8,10 @@ from datetime import datetime
 
 from django.db.models import Count
 
-from harnesslab.core.training import OPEN, EpochState, Proposer, ProposerKind, TrainingPlan, TrainingState
-from harnesslab.queries.epochs import EpochRow, ExperimentLink, epoch_row, link_of, waits_for
+from harnesslab.core.training.training import OPEN, EpochState, Proposer, ProposerKind, TrainingPlan, TrainingState
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.queries.trainings import epochs_of, get_training, latest_memo, training_plan
+from harnesslab.queries.trainings.epochs import EpochRow, ExperimentLink, epoch_row, link_of, waits_for
+from harnesslab.queries.trainings.training import epochs_of, get_training, latest_memo, training_plan
 from harnesslab.store.models import Epoch, Experiment, Training
 from harnesslab.store.text import storable
 

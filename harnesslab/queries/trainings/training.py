@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from django.db.models import Q
 
 from harnesslab.core.errors import NotFound
-from harnesslab.core.experiments import State
-from harnesslab.core.memo import Concluded
-from harnesslab.core.training import EpochState, TrainingPlan, TrainingState
-from harnesslab.queries.bindings import binding_of
+from harnesslab.core.measuring.experiments import State
+from harnesslab.core.training.memo import Concluded
+from harnesslab.core.training.training import EpochState, TrainingPlan, TrainingState
+from harnesslab.queries.projects.bindings import binding_of
+from harnesslab.runtime.training.repository import Repository
 from harnesslab.store.models import Epoch, Experiment, Memo, Project, Training
 from harnesslab.store.text import as_object, thawed
-from workers.training.repository import Repository
 
 
 def get_training(training_id: int) -> Training:

@@ -11,7 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from harnesslab.core.canonical import JSON, canonical_bytes, digest
-from harnesslab.core.events import (
+from harnesslab.core.conditions.manifest import Known, Manifest, Provenance
+from harnesslab.core.running.rollout import Grade, Origin, Outcome, Recording, Source
+from harnesslab.core.seeds import derive
+from harnesslab.core.trace.events import (
     Fidelity,
     HarnessAction,
     RolloutStarted,
@@ -22,12 +25,9 @@ from harnesslab.core.events import (
     UserTurn,
     Verification,
 )
-from harnesslab.core.manifest import Known, Manifest, Provenance
-from harnesslab.core.rollout import Grade, Origin, Outcome, Recording, Source
-from harnesslab.core.seeds import derive
-from harnesslab.core.trace import TraceBuilder
-from workers.demonstration.cases import SUBMIT, Case
-from workers.demonstration.model import KERNELS, NAME, Sampled, TableModel
+from harnesslab.core.trace.trace import TraceBuilder
+from harnesslab.runtime.demonstration.cases import SUBMIT, Case
+from harnesslab.runtime.demonstration.model import KERNELS, NAME, Sampled, TableModel
 
 ENGINE = "table-lm (in process)"
 STEPS = 5

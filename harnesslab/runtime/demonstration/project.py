@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harnesslab.core.canonical import Digest, bytes_digest
-from harnesslab.core.rollout import Recording, Source
-from workers.demonstration.cases import CASES, SUBMIT
-from workers.demonstration.harness import Conditions, Revision, run
-from workers.demonstration.model import KERNELS, TableModel
+from harnesslab.core.running.rollout import Recording, Source
+from harnesslab.runtime.demonstration.cases import CASES, SUBMIT
+from harnesslab.runtime.demonstration.harness import Conditions, Revision, run
+from harnesslab.runtime.demonstration.model import KERNELS, TableModel
 
 BASELINE = Revision("r1", reminds=False)
 CANDIDATE = Revision("r2", reminds=True)

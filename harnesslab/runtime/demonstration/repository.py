@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from workers.driver.checkout import CheckoutFailed
+from harnesslab.runtime.driver.checkout import CheckoutFailed
 
 _HERE = Path(__file__).resolve().parent
 REFERENCE, TRAINEE, PATCHES = _HERE / "reference", _HERE / "trainee", _HERE / "patches"

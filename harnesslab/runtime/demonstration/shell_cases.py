@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from harnesslab.core.cases import Budgets, CaseDefinition, SimulatedUser, Verifier
+from harnesslab.core.running.cases import Budgets, CaseDefinition, SimulatedUser, Verifier
 
 BUDGETS = Budgets(steps=6, wall=180.0, command=5.0, verify=20.0, output=96, context=2048)
 FRUIT = "pear\napple\nfig\napple\n"

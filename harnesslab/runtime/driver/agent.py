@@ -9,15 +9,15 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import HarnessAction, ModelCall
-from harnesslab.core.ports import RETRIED, FailureKind, ModelRequest
-from harnesslab.core.record import RequestKeys
-from harnesslab.core.rerun import OnMiss, Switch
-from harnesslab.core.rollout import Outcome
-from harnesslab.core.sent import KEY
-from harnesslab.core.trace import TraceBuilder
-from workers.driver.askers import Askers
-from workers.driver.calls import (
+from harnesslab.core.running.ports import RETRIED, FailureKind, ModelRequest
+from harnesslab.core.running.record import RequestKeys
+from harnesslab.core.running.rerun import OnMiss, Switch
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.events import HarnessAction, ModelCall
+from harnesslab.core.trace.sent import KEY
+from harnesslab.core.trace.trace import TraceBuilder
+from harnesslab.runtime.driver.askers import Askers
+from harnesslab.runtime.driver.calls import (
     FROM_RECORD,
     IN_ORDER,
     SWITCHED_OFF,
@@ -30,10 +30,10 @@ from workers.driver.calls import (
     settings_of,
     unasked_call,
 )
-from workers.driver.episode import Diverged, Ended, Episode
-from workers.driver.inbox import Attempted, Broken, Inbox, Note, Question, Woken
-from workers.driver.talks import Talk, Talks
-from workers.gateway.asked import Problem, problem_of
+from harnesslab.runtime.driver.episode import Diverged, Ended, Episode
+from harnesslab.runtime.driver.inbox import Attempted, Broken, Inbox, Note, Question, Woken
+from harnesslab.runtime.driver.talks import Talk, Talks
+from harnesslab.runtime.gateway.asked import Problem, problem_of
 
 LONGEST_WAIT_S = 30.0
 LONGEST_ASK_S = 3600.0

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 
 from harnesslab.core.canonical import Digest
-from harnesslab.core.certification import (
+from harnesslab.core.errors import HarnessLabError
+from harnesslab.core.measuring.certification import (
     Certificate,
     CertificateVerdict,
     Chain,
@@ -16,15 +17,14 @@ from harnesslab.core.certification import (
     command_of,
     verification_fork,
 )
-from harnesslab.core.errors import HarnessLabError
-from harnesslab.core.events import ToolCall
-from harnesslab.core.ports import Sandbox, Sandboxes
-from harnesslab.core.recipe import Recipe
-from harnesslab.core.trace import Trace
-from workers.driver.frame import place_files
-from workers.driver.run import place
-from workers.driver.tools import with_execution
-from workers.driver.verifier import run_tests
+from harnesslab.core.running.ports import Sandbox, Sandboxes
+from harnesslab.core.running.recipe import Recipe
+from harnesslab.core.trace.events import ToolCall
+from harnesslab.core.trace.trace import Trace
+from harnesslab.runtime.driver.frame import place_files
+from harnesslab.runtime.driver.run import place
+from harnesslab.runtime.driver.tools import with_execution
+from harnesslab.runtime.driver.verifier import run_tests
 
 
 class AuditFailed(HarnessLabError):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from harnesslab.core import sent
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import Fidelity, ModelCall, Window
-from harnesslab.core.ports import Answer, Exchange
-from harnesslab.core.record import ASKED
-from workers.driver.episode import Episode, labelled
+from harnesslab.core.running.ports import Answer, Exchange
+from harnesslab.core.running.record import ASKED
+from harnesslab.core.trace import sent
+from harnesslab.core.trace.events import Fidelity, ModelCall, Window
+from harnesslab.runtime.driver.episode import Episode, labelled
 
 FROM_RECORD = "from the record"
 IN_ORDER = "in order, whatever was asked"

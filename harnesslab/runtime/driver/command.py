@@ -16,16 +16,16 @@ import msgspec
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.events import HarnessAction
-from harnesslab.core.ports import Execution, Limits, Place, SandboxRefused
-from harnesslab.core.recipe import HarnessSource
-from harnesslab.core.rollout import Outcome
-from workers.driver.agent import AgentBoundary
-from workers.driver.checkout import Checkout
-from workers.driver.episode import Ended, Episode
-from workers.driver.frame import Result, closed, prepared
-from workers.driver.inbox import Inbox, Woken
-from workers.gateway.server import Gateway, served
+from harnesslab.core.running.ports import Execution, Limits, Place, SandboxRefused
+from harnesslab.core.running.recipe import HarnessSource
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.events import HarnessAction
+from harnesslab.runtime.driver.agent import AgentBoundary
+from harnesslab.runtime.driver.checkout import Checkout
+from harnesslab.runtime.driver.episode import Ended, Episode
+from harnesslab.runtime.driver.frame import Result, closed, prepared
+from harnesslab.runtime.driver.inbox import Inbox, Woken
+from harnesslab.runtime.gateway.server import Gateway, served
 
 HARNESS_FOLDER = "/harness"
 PORT = 8080

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harnesslab.core.canonical import JSON, canonical_bytes, digest
-from harnesslab.core.manifest import Condition, Known, Manifest, Provenance, Unknown
-from harnesslab.core.recipe import DRAWN, POLICY, HarnessKind, Recipe
-from harnesslab.core.rerun import Plan
-from workers.driver.checkout import Checkout
+from harnesslab.core.conditions.manifest import Condition, Known, Manifest, Provenance, Unknown
+from harnesslab.core.running.recipe import DRAWN, POLICY, HarnessKind, Recipe
+from harnesslab.core.running.rerun import Plan
+from harnesslab.runtime.driver.checkout import Checkout
 
 UNKNOWN = "nobody stated it"
 _SAMPLING = ("temperature", "top_p", "top_k", "max_tokens", "stop", "reasoning_effort")

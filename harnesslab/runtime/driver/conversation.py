@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from harnesslab.core.canonical import JSON, MAX_DEPTH, nested_within, parse
 from harnesslab.core.errors import HarnessLabError
-from harnesslab.core.ports import Child
+from harnesslab.core.running.ports import Child
 
 LONGEST_LINE = 32 * 1024 * 1024
 MOST_BYTES = 512 * 1024 * 1024

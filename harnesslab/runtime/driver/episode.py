@@ -10,14 +10,14 @@ from typing import Protocol
 import msgspec
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import AnyEvent, HarnessAction, ModelCall, ToolCall
-from harnesslab.core.ports import Engine, Sandbox
-from harnesslab.core.recipe import Recipe
-from harnesslab.core.record import Miss, Record, RequestKeys
-from harnesslab.core.rerun import Mode, Plan, Switch
-from harnesslab.core.rollout import Outcome
-from harnesslab.core.sent import SentBodies
-from harnesslab.core.trace import TraceBuilder
+from harnesslab.core.running.ports import Engine, Sandbox
+from harnesslab.core.running.recipe import Recipe
+from harnesslab.core.running.record import Miss, Record, RequestKeys
+from harnesslab.core.running.rerun import Mode, Plan, Switch
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.events import AnyEvent, HarnessAction, ModelCall, ToolCall
+from harnesslab.core.trace.sent import SentBodies
+from harnesslab.core.trace.trace import TraceBuilder
 
 SERVED = "served"
 """Key in an event's `extra` that says where its answer came from, where it was not asked for live."""

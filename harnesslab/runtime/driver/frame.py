@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 import msgspec
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.cases import CaseDefinition, content
 from harnesslab.core.errors import HarnessLabError
-from harnesslab.core.events import RolloutStarted, UserTurn
-from harnesslab.core.ports import Sandbox
-from harnesslab.core.rerun import Mode
-from harnesslab.core.rollout import Outcome
-from workers.driver.episode import Diverged, Ended, Episode, labelled
-from workers.driver.verifier import FOLDER, outcome_of, verify
-from workers.driver.workspace import workspace_diff
+from harnesslab.core.running.cases import CaseDefinition, content
+from harnesslab.core.running.ports import Sandbox
+from harnesslab.core.running.rerun import Mode
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.events import RolloutStarted, UserTurn
+from harnesslab.runtime.driver.episode import Diverged, Ended, Episode, labelled
+from harnesslab.runtime.driver.verifier import FOLDER, outcome_of, verify
+from harnesslab.runtime.driver.workspace import workspace_diff
 
 _JUDGED = (Outcome.UNKNOWN, Outcome.STEP_CAP)
 """Ends after which the work is judged."""

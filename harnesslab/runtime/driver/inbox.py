@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from harnesslab.core.events import ModelCall
-from harnesslab.core.ports import Exchange
-from workers.gateway.asked import Asked, Problem
+from harnesslab.core.running.ports import Exchange
+from harnesslab.core.trace.events import ModelCall
+from harnesslab.runtime.gateway.asked import Asked, Problem
 
 MOST_NOTES = 50
 """Refused requests that are recorded one by one; more are counted."""

@@ -6,16 +6,16 @@ import contextlib
 from collections.abc import Callable, Mapping
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import HarnessAction, ModelCall, ToolCall
-from harnesslab.core.ports import Child, SandboxRefused
-from harnesslab.core.recipe import POLICY
-from harnesslab.core.rollout import Outcome
-from workers.driver.conversation import Conversation, HarnessFailed, HarnessSilent
-from workers.driver.episode import Ended, Episode
-from workers.driver.frame import Result, closed, prepared
-from workers.driver.model import call_model
-from workers.driver.others import call_user, read_clock
-from workers.driver.tools import call_tool
+from harnesslab.core.running.ports import Child, SandboxRefused
+from harnesslab.core.running.recipe import POLICY
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.events import HarnessAction, ModelCall, ToolCall
+from harnesslab.runtime.driver.conversation import Conversation, HarnessFailed, HarnessSilent
+from harnesslab.runtime.driver.episode import Ended, Episode
+from harnesslab.runtime.driver.frame import Result, closed, prepared
+from harnesslab.runtime.driver.model import call_model
+from harnesslab.runtime.driver.others import call_user, read_clock
+from harnesslab.runtime.driver.tools import call_tool
 
 REASONS: Mapping[str, Outcome | None] = {
     "submitted": None,

@@ -6,11 +6,11 @@ import time
 from collections.abc import Mapping, Sequence
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import ModelCall, ToolRequest, Window
-from harnesslab.core.ports import RETRIED, Exchange, FailureKind, ModelRequest
-from harnesslab.core.rerun import OnMiss, Switch
-from harnesslab.core.rollout import Outcome
-from workers.driver.calls import (
+from harnesslab.core.running.ports import RETRIED, Exchange, FailureKind, ModelRequest
+from harnesslab.core.running.rerun import OnMiss, Switch
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.events import ModelCall, ToolRequest, Window
+from harnesslab.runtime.driver.calls import (
     FROM_RECORD,
     IN_ORDER,
     SWITCHED_OFF,
@@ -23,7 +23,7 @@ from workers.driver.calls import (
     settings_of,
     unasked_call,
 )
-from workers.driver.episode import Ended, Episode
+from harnesslab.runtime.driver.episode import Ended, Episode
 
 LONGEST_WAIT_S = 30.0
 POLL_S = 0.5

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import ClockRead, UserTurn
-from harnesslab.core.ports import ModelRequest
-from harnesslab.core.record import Miss
-from harnesslab.core.rerun import OnMiss, Switch
-from harnesslab.core.rollout import Outcome
-from workers.driver.calls import next_place
-from workers.driver.episode import Ended, Episode, labelled
+from harnesslab.core.running.ports import ModelRequest
+from harnesslab.core.running.record import Miss
+from harnesslab.core.running.rerun import OnMiss, Switch
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.events import ClockRead, UserTurn
+from harnesslab.runtime.driver.calls import next_place
+from harnesslab.runtime.driver.episode import Ended, Episode, labelled
 
 USER = "user"
 CLOCK = "clock"

@@ -8,16 +8,16 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
 
-from harnesslab.core.cases import Budgets, CaseDefinition
+from harnesslab.core.conditions.manifest import Condition, Known, Manifest, Provenance
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.events import HarnessAction, RolloutStarted
-from harnesslab.core.manifest import Condition, Known, Manifest, Provenance
-from harnesslab.core.ports import Execution, Pin, SandboxRefused
-from harnesslab.core.recipe import HarnessKind, HarnessSource, Recipe
-from harnesslab.core.rollout import Outcome
-from workers.driver.agent import AgentBoundary
-from workers.driver.conditions import UNKNOWN
-from workers.driver.episode import Ended, Episode
+from harnesslab.core.running.cases import Budgets, CaseDefinition
+from harnesslab.core.running.ports import Execution, Pin, SandboxRefused
+from harnesslab.core.running.recipe import HarnessKind, HarnessSource, Recipe
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.events import HarnessAction, RolloutStarted
+from harnesslab.runtime.driver.agent import AgentBoundary
+from harnesslab.runtime.driver.conditions import UNKNOWN
+from harnesslab.runtime.driver.episode import Ended, Episode
 
 NO_LIMIT = Budgets(steps=10**9, wall=10**9)
 POLL_S = 0.1

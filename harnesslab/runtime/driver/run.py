@@ -7,22 +7,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harnesslab.core import scrub
 from harnesslab.core.canonical import JSON
-from harnesslab.core.manifest import Condition, Manifest
-from harnesslab.core.ports import Child, Engine, EngineDown, Place, Sandbox, Sandboxes
-from harnesslab.core.recipe import HarnessKind, Recipe
-from harnesslab.core.record import Record
-from harnesslab.core.rerun import Mode, OnMiss, Plan, Switch
-from harnesslab.core.trace import Trace
-from workers.driver.checkout import Checkout, checkout
-from workers.driver.command import HARNESS_FOLDER, Agent, reachable, run_command
-from workers.driver.conditions import changed, manifest
-from workers.driver.episode import Episode, Writer
-from workers.driver.frame import Result
-from workers.driver.loop import run_loop
+from harnesslab.core.conditions.manifest import Condition, Manifest
+from harnesslab.core.contracts import scrub
+from harnesslab.core.running.ports import Child, Engine, EngineDown, Place, Sandbox, Sandboxes
+from harnesslab.core.running.recipe import HarnessKind, Recipe
+from harnesslab.core.running.record import Record
+from harnesslab.core.running.rerun import Mode, OnMiss, Plan, Switch
+from harnesslab.core.trace.trace import Trace
+from harnesslab.runtime.driver.checkout import Checkout, checkout
+from harnesslab.runtime.driver.command import HARNESS_FOLDER, Agent, reachable, run_command
+from harnesslab.runtime.driver.conditions import changed, manifest
+from harnesslab.runtime.driver.episode import Episode, Writer
+from harnesslab.runtime.driver.frame import Result
+from harnesslab.runtime.driver.loop import run_loop
 
-POLICY_SDK = Path(__file__).resolve().parents[2] / "harnesslab" / "policy.py"
+POLICY_SDK = Path(__file__).resolve().parents[2] / "policy.py"
 SDK_FOLDER = "/sdk"
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import ModelCall, ToolCall, ToolRequest
-from harnesslab.core.messages import text_of
-from workers.gateway.asked import Asked, call_id
+from harnesslab.core.trace.events import ModelCall, ToolCall, ToolRequest
+from harnesslab.core.trace.messages import text_of
+from harnesslab.runtime.gateway.asked import Asked, call_id
 
 SEEN = "seen in the messages"
 """Value of `observed` in the `extra` of a tool call that an agent ran by itself."""

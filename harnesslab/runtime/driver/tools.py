@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 import msgspec
 
-from harnesslab.core import scrub
 from harnesslab.core.canonical import JSON, bytes_digest
-from harnesslab.core.events import HarnessAction, ModelCall, ToolCall
-from harnesslab.core.ports import Execution
-from harnesslab.core.recipe import RUN, SideEffects, side_effects
-from harnesslab.core.record import Miss
-from harnesslab.core.rerun import OnMiss, Switch
-from harnesslab.core.rollout import Outcome
-from workers.driver.episode import Ended, Episode, labelled
+from harnesslab.core.contracts import scrub
+from harnesslab.core.running.ports import Execution
+from harnesslab.core.running.recipe import RUN, SideEffects, side_effects
+from harnesslab.core.running.record import Miss
+from harnesslab.core.running.rerun import OnMiss, Switch
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.events import HarnessAction, ModelCall, ToolCall
+from harnesslab.runtime.driver.episode import Ended, Episode, labelled
 
 LIMIT = "limit"
 """Key in a tool call's `extra` of its time limit in seconds."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from harnesslab.core.cases import CaseDefinition, content
-from harnesslab.core.events import TestResult, Verification
-from harnesslab.core.ports import Execution, Sandbox
-from harnesslab.core.rollout import Outcome
-from workers.driver.episode import Ended, Episode
+from harnesslab.core.running.cases import CaseDefinition, content
+from harnesslab.core.running.ports import Execution, Sandbox
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.events import TestResult, Verification
+from harnesslab.runtime.driver.episode import Ended, Episode
 
 FOLDER = ".verifier"
 SHOWN = 2000

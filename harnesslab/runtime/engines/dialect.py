@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from harnesslab.core import messages, usage
 from harnesslab.core.canonical import JSON, MAX_DEPTH, nested_within
-from harnesslab.core.events import ToolRequest
-from harnesslab.core.ports import Answer, Failure, FailureKind, ModelRequest
+from harnesslab.core.running.ports import Answer, Failure, FailureKind, ModelRequest
+from harnesslab.core.trace import messages, usage
+from harnesslab.core.trace.events import ToolRequest
 
 NOT_SETTINGS = frozenset(
     {

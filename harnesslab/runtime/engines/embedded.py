@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Self
 
 from harnesslab.core.canonical import JSON, parse
+from harnesslab.core.conditions.manifest import Condition, Known, Provenance, Unknown
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.manifest import Condition, Known, Provenance, Unknown
-from harnesslab.core.ports import Answer, EngineDown, Exchange, Failure, FailureKind, Health, ModelRequest
-from workers.engines import dialect, processor
-from workers.engines.attempt import attempt, unsent
-from workers.engines.configuration import Configuration
-from workers.engines.hosting import Host
-from workers.engines.openai import asked, every_condition, llama_facts, with_seed
-from workers.engines.options import Options
-from workers.engines.stream import Completion
-from workers.engines.transport import Transport
+from harnesslab.core.running.ports import Answer, EngineDown, Exchange, Failure, FailureKind, Health, ModelRequest
+from harnesslab.runtime.engines import dialect, processor
+from harnesslab.runtime.engines.attempt import attempt, unsent
+from harnesslab.runtime.engines.configuration import Configuration
+from harnesslab.runtime.engines.hosting import Host
+from harnesslab.runtime.engines.openai import asked, every_condition, llama_facts, with_seed
+from harnesslab.runtime.engines.options import Options
+from harnesslab.runtime.engines.stream import Completion
+from harnesslab.runtime.engines.transport import Transport
 
 SEEDS = 2**32 - 1
 """llama.cpp takes 32 bits, and the last value for a random seed: a larger seed is sent as its remainder."""

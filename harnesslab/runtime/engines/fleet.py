@@ -12,9 +12,9 @@ from pathlib import Path
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import FormatRefused
-from workers.engines.children import Child, Ending, start
-from workers.engines.configuration import Configuration
-from workers.engines.gguf import Head, read_head
+from harnesslab.runtime.engines.children import Child, Ending, start
+from harnesslab.runtime.engines.configuration import Configuration
+from harnesslab.runtime.engines.gguf import Head, read_head
 
 IDLE_S = 600.0
 KEPT_ENDINGS = 100

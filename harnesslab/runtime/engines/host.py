@@ -1,4 +1,4 @@
-"""The engine host: `python -m workers.engines.host --home DIR` owns the embedded llama.cpp servers of a home folder.
+"""The engine host, `python -m harnesslab.runtime.engines.host --home DIR`: owns a home's embedded llama.cpp servers.
 
 It listens on the unix socket `engines.sock` there, a JSON object a line: `ensure`, `restart`, `stop` and `ending` of a
 configuration, `status`, and `hold`, which keeps a host alive that was started for as long as someone needs it.
@@ -22,9 +22,9 @@ from typing import IO
 
 from harnesslab.core.canonical import JSON, parse
 from harnesslab.core.errors import HarnessLabError, InvalidValue
-from workers.engines.configuration import Configuration
-from workers.engines.fleet import IDLE_S, Fleet
-from workers.engines.socket_path import LOCK, SOCKET, reachable
+from harnesslab.runtime.engines.configuration import Configuration
+from harnesslab.runtime.engines.fleet import IDLE_S, Fleet
+from harnesslab.runtime.engines.socket_path import LOCK, SOCKET, reachable
 
 TICK_S = 0.25
 FIRST_HOLD_S = 10.0
@@ -110,7 +110,9 @@ class _Conversation(socketserver.StreamRequestHandler):
 
 def main() -> int:
     """Serve until told to stop."""
-    parser = argparse.ArgumentParser(prog="workers.engines.host", description="Owns the embedded engine's processes.")
+    parser = argparse.ArgumentParser(
+        prog="harnesslab.runtime.engines.host", description="Owns the embedded engine's processes."
+    )
     parser.add_argument("--home", type=Path, required=True, help="folder of the socket")
     parser.add_argument("--while-held", action="store_true", help="end when nobody holds it any more")
     parser.add_argument("--idle", type=float, default=IDLE_S, help="seconds after which an unused engine is ended")

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from harnesslab.core.canonical import JSON, parse
-from harnesslab.core.ports import EngineDown
-from workers.engines.children import START_S
-from workers.engines.configuration import Configuration
-from workers.engines.socket_path import reachable
+from harnesslab.core.running.ports import EngineDown
+from harnesslab.runtime.engines.children import START_S
+from harnesslab.runtime.engines.configuration import Configuration
+from harnesslab.runtime.engines.socket_path import reachable
 
 LOG = "engines.log"
 """Where a host that a command started for itself says what it does."""
@@ -135,7 +135,7 @@ def _start(home: Path) -> subprocess.Popen[bytes]:
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (home / LOG).open("ab") as log:
         return subprocess.Popen(  # noqa: S603 - our own module
-            [sys.executable, "-m", "workers.engines.host", "--home", str(home), "--while-held"],
+            [sys.executable, "-m", "harnesslab.runtime.engines.host", "--home", str(home), "--while-held"],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -13,7 +13,7 @@ import signal
 import sys
 from typing import Any
 
-from workers.engines.configuration import Configuration
+from harnesslab.runtime.engines.configuration import Configuration
 
 PR_SET_PDEATHSIG = 1
 

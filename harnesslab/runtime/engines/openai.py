@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from harnesslab.core.canonical import JSON, bytes_digest, parse
-from harnesslab.core.conditions import FIELDS
-from harnesslab.core.manifest import Condition, Known, Provenance, Unknown
-from harnesslab.core.ports import EngineDown, Exchange, Health, ModelRequest
-from workers.engines import dialect, refusals
-from workers.engines.attempt import attempt
-from workers.engines.options import Options
-from workers.engines.stream import Completion
-from workers.engines.transport import Reply, Transport
+from harnesslab.core.conditions.fields import FIELDS
+from harnesslab.core.conditions.manifest import Condition, Known, Provenance, Unknown
+from harnesslab.core.running.ports import EngineDown, Exchange, Health, ModelRequest
+from harnesslab.runtime.engines import dialect, refusals
+from harnesslab.runtime.engines.attempt import attempt
+from harnesslab.runtime.engines.options import Options
+from harnesslab.runtime.engines.stream import Completion
+from harnesslab.runtime.engines.transport import Reply, Transport
 
 FACTS_S = 10.0
 """Seconds that a question about facts may take."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from harnesslab.core.ports import Answer, Engine, EngineDown, Exchange, ModelRequest
+from harnesslab.core.running.ports import Answer, Engine, EngineDown, Exchange, ModelRequest
 
 PROMPT = "Write three words about the sea, then three about the sky, and go on."
 SEED = 20_260_101

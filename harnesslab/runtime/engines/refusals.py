@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping
 
 from harnesslab.core.canonical import JSON, parse
-from harnesslab.core.ports import Failure, FailureKind
-from workers.engines.transport import Reply
+from harnesslab.core.running.ports import Failure, FailureKind
+from harnesslab.runtime.engines.transport import Reply
 
 LONGEST_SENTENCE = 600
 _NUMBER = r"([\d,]+)"

@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from harnesslab.core.canonical import JSON, parse
-from harnesslab.core.manifest import Condition
-from harnesslab.core.ports import Answer, Exchange, Failure, FailureKind, Health, ModelRequest
-from workers.engines import dialect, sglang_facts, sglang_native
-from workers.engines.attempt import attempt, unsent
-from workers.engines.openai import asked, every_condition, with_seed
-from workers.engines.options import Options
-from workers.engines.refusals import failure as refusal
-from workers.engines.stream import Completion
-from workers.engines.transport import Transport
+from harnesslab.core.conditions.manifest import Condition
+from harnesslab.core.running.ports import Answer, Exchange, Failure, FailureKind, Health, ModelRequest
+from harnesslab.runtime.engines import dialect, sglang_facts, sglang_native
+from harnesslab.runtime.engines.attempt import attempt, unsent
+from harnesslab.runtime.engines.openai import asked, every_condition, with_seed
+from harnesslab.runtime.engines.options import Options
+from harnesslab.runtime.engines.refusals import failure as refusal
+from harnesslab.runtime.engines.stream import Completion
+from harnesslab.runtime.engines.transport import Transport
 
 TOKENIZE_S = 10.0
 ABORT_S = 5.0

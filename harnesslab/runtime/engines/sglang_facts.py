@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Mapping
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.manifest import Condition, Known, Provenance, Unknown
+from harnesslab.core.conditions.manifest import Condition, Known, Provenance, Unknown
 
 _PLAIN = {
     "engine.version": "version",

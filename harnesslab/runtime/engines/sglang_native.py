@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import Usage
-from harnesslab.core.ports import Answer, Failure, FailureKind
-from workers.engines import dialect, refusals
+from harnesslab.core.running.ports import Answer, Failure, FailureKind
+from harnesslab.core.trace.events import Usage
+from harnesslab.runtime.engines import dialect, refusals
 
 _NAMES = {
     "max_tokens": "max_new_tokens",

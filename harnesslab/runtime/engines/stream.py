@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from harnesslab.core.canonical import JSON, parse
-from harnesslab.core.ports import Failure, FailureKind
-from workers.engines import refusals
+from harnesslab.core.running.ports import Failure, FailureKind
+from harnesslab.runtime.engines import refusals
 
 LONGEST_LINE = 16 * 1024 * 1024
 DONE = b"[DONE]"

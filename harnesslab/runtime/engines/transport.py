@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import httpcore2 as httpcore
 
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.ports import Failure, FailureKind
-from workers.engines.deadline import Deadline, DeadlineBackend
+from harnesslab.core.running.ports import Failure, FailureKind
+from harnesslab.runtime.engines.deadline import Deadline, DeadlineBackend
 
 MOST_BYTES = 64 * 1024 * 1024
 """Bytes of an answer that are read; a longer one is no answer."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import ModelCall, ToolRequest, Usage
-from workers.gateway import sse
-from workers.gateway.anthropic_messages import messages_of
-from workers.gateway.asked import Asked, Problem, Refused, call_id
-from workers.gateway.chat import checked
-from workers.gateway.fields import Fields, shown
+from harnesslab.core.trace.events import ModelCall, ToolRequest, Usage
+from harnesslab.runtime.gateway import sse
+from harnesslab.runtime.gateway.anthropic_messages import messages_of
+from harnesslab.runtime.gateway.asked import Asked, Problem, Refused, call_id
+from harnesslab.runtime.gateway.chat import checked
+from harnesslab.runtime.gateway.fields import Fields, shown
 
 SETTINGS = frozenset({"temperature", "top_p", "top_k", "max_tokens"})
 KEPT_BACK = frozenset({"metadata", "service_tier"})

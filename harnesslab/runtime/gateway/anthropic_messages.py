@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from harnesslab.core.canonical import JSON
-from workers.gateway.asked import Refused
-from workers.gateway.fields import Fields, shown, text_parts
-from workers.gateway.sse import encoded
+from harnesslab.runtime.gateway.asked import Refused
+from harnesslab.runtime.gateway.fields import Fields, shown, text_parts
+from harnesslab.runtime.gateway.sse import encoded
 
 TEXT = frozenset({"text"})
 

@@ -8,8 +8,8 @@ from typing import Protocol
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import HarnessLabError
-from harnesslab.core.events import ModelCall
-from harnesslab.core.ports import Failure, FailureKind
+from harnesslab.core.running.ports import Failure, FailureKind
+from harnesslab.core.trace.events import ModelCall
 
 
 class Refused(HarnessLabError):

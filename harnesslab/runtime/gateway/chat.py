@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import ModelCall, ToolRequest, Usage
-from workers.gateway import sse
-from workers.gateway.asked import Asked, Problem, Refused, call_id
-from workers.gateway.fields import Fields
+from harnesslab.core.trace.events import ModelCall, ToolRequest, Usage
+from harnesslab.runtime.gateway import sse
+from harnesslab.runtime.gateway.asked import Asked, Problem, Refused, call_id
+from harnesslab.runtime.gateway.fields import Fields
 
 SETTINGS = frozenset(
     {

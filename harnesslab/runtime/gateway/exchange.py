@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO, Protocol, cast
 
 from harnesslab.core.canonical import JSON, MAX_DEPTH, nested_within, parse
-from workers.gateway import sse
-from workers.gateway.anthropic import Anthropic
-from workers.gateway.asked import Boundary, Dialect, Problem, Refused, bad_request
-from workers.gateway.bodies import Bad, Held, read_body
-from workers.gateway.chat import Chat
-from workers.gateway.responses import Responses
+from harnesslab.runtime.gateway import sse
+from harnesslab.runtime.gateway.anthropic import Anthropic
+from harnesslab.runtime.gateway.asked import Boundary, Dialect, Problem, Refused, bad_request
+from harnesslab.runtime.gateway.bodies import Bad, Held, read_body
+from harnesslab.runtime.gateway.chat import Chat
+from harnesslab.runtime.gateway.responses import Responses
 
 LINGER_S = 2.0
 IDLE_S = 120.0

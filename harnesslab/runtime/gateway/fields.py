@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NoReturn
 
 from harnesslab.core.canonical import JSON, canonical_bytes
-from workers.gateway.asked import Refused
+from harnesslab.runtime.gateway.asked import Refused
 
 
 class Fields:

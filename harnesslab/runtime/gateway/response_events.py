@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from harnesslab.core.canonical import JSON
-from workers.gateway import sse
+from harnesslab.runtime.gateway import sse
 
 
 def events(

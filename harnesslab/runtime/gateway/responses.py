@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import ModelCall, Usage
-from workers.gateway import response_events
-from workers.gateway.asked import Asked, Problem, Refused, call_id
-from workers.gateway.chat import arguments_text, checked, openai_problem
-from workers.gateway.fields import Fields, shown, text_parts
+from harnesslab.core.trace.events import ModelCall, Usage
+from harnesslab.runtime.gateway import response_events
+from harnesslab.runtime.gateway.asked import Asked, Problem, Refused, call_id
+from harnesslab.runtime.gateway.chat import arguments_text, checked, openai_problem
+from harnesslab.runtime.gateway.fields import Fields, shown, text_parts
 
 SETTINGS = frozenset({"temperature", "top_p", "parallel_tool_calls", "seed", "stop"})
 KEPT_BACK = frozenset(

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import HarnessLabError
-from harnesslab.formats.mlflow_spans import Span
+from harnesslab.formats.mlflow.spans import Span
 
 PARAM, TAG = 6000, 5000
 """Characters that the server keeps of a parameter and of a tag."""

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from harnesslab.core.ports import SandboxRefused
-from workers.sandboxes.box import Box
+from harnesslab.core.running.ports import SandboxRefused
+from harnesslab.runtime.sandboxes.box import Box
 
 TICK_SECONDS = 0.05
 GRACE_SECONDS = 8.0

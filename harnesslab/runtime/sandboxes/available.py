@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harnesslab.core.ports import Sandboxes
-from workers.sandboxes.bubblewrap import Bubblewrap
-from workers.sandboxes.docker import Docker
+from harnesslab.core.running.ports import Sandboxes
+from harnesslab.runtime.sandboxes.bubblewrap import Bubblewrap
+from harnesslab.runtime.sandboxes.docker import Docker
 
 
 def sandboxes(image: str = "") -> Mapping[str, Sandboxes]:

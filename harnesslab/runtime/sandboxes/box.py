@@ -11,11 +11,11 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harnesslab.core.ports import Place, SandboxRefused
-from workers.sandboxes import layout, spawner, watcher
-from workers.sandboxes.inside import frames
-from workers.sandboxes.pins import Held
-from workers.sandboxes.users import User
+from harnesslab.core.running.ports import Place, SandboxRefused
+from harnesslab.runtime.sandboxes import layout, spawner, watcher
+from harnesslab.runtime.sandboxes.inside import frames
+from harnesslab.runtime.sandboxes.pins import Held
+from harnesslab.runtime.sandboxes.users import User
 
 OPENING_SECONDS = 30.0
 CLOSING_SECONDS = 10.0

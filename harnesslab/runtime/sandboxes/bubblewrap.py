@@ -10,18 +10,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from harnesslab.core.manifest import Condition, Known, Provenance, Unknown
-from harnesslab.core.ports import Execution, Pin, Place, SandboxRefused
-from workers.sandboxes import layout
-from workers.sandboxes.attending import Attended, attend
-from workers.sandboxes.box import Box
-from workers.sandboxes.child import BubblewrapChild
-from workers.sandboxes.commands import Command, environment, execution, lost, program
-from workers.sandboxes.inside import guard
-from workers.sandboxes.output import Output
-from workers.sandboxes.pins import Held, hold
-from workers.sandboxes.streams import pipe
-from workers.sandboxes.workspace import Reader, stream
+from harnesslab.core.conditions.manifest import Condition, Known, Provenance, Unknown
+from harnesslab.core.running.ports import Execution, Pin, Place, SandboxRefused
+from harnesslab.runtime.sandboxes import layout
+from harnesslab.runtime.sandboxes.attending import Attended, attend
+from harnesslab.runtime.sandboxes.box import Box
+from harnesslab.runtime.sandboxes.child import BubblewrapChild
+from harnesslab.runtime.sandboxes.commands import Command, environment, execution, lost, program
+from harnesslab.runtime.sandboxes.inside import guard
+from harnesslab.runtime.sandboxes.output import Output
+from harnesslab.runtime.sandboxes.pins import Held, hold
+from harnesslab.runtime.sandboxes.streams import pipe
+from harnesslab.runtime.sandboxes.workspace import Reader, stream
 
 FILES_SECONDS = 120.0
 """How long reading or writing the work folder may take."""

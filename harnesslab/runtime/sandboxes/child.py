@@ -8,11 +8,11 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import BinaryIO
 
-from harnesslab.core.ports import Limits
-from workers.sandboxes.attending import attend
-from workers.sandboxes.box import Box
-from workers.sandboxes.sizes import mebibytes
-from workers.sandboxes.streams import pipe
+from harnesslab.core.running.ports import Limits
+from harnesslab.runtime.sandboxes.attending import attend
+from harnesslab.runtime.sandboxes.box import Box
+from harnesslab.runtime.sandboxes.sizes import mebibytes
+from harnesslab.runtime.sandboxes.streams import pipe
 
 COMPLAINT_BYTES = 8192
 _FOREVER = 10 * 365 * 86400.0

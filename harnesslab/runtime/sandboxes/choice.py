@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harnesslab.core.ports import Sandboxes
-from harnesslab.core.recipe import Recipe
-from workers.sandboxes.available import sandboxes
+from harnesslab.core.running.ports import Sandboxes
+from harnesslab.core.running.recipe import Recipe
+from harnesslab.runtime.sandboxes.available import sandboxes
 
 
 def sandboxes_for(recipe: Recipe) -> Sandboxes:

@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from harnesslab.core.ports import Execution, Limits, Place
-from workers.sandboxes import layout
-from workers.sandboxes.attending import Attended
-from workers.sandboxes.box import Box
-from workers.sandboxes.output import Output
-from workers.sandboxes.pins import Held
-from workers.sandboxes.sizes import mebibytes
+from harnesslab.core.running.ports import Execution, Limits, Place
+from harnesslab.runtime.sandboxes import layout
+from harnesslab.runtime.sandboxes.attending import Attended
+from harnesslab.runtime.sandboxes.box import Box
+from harnesslab.runtime.sandboxes.output import Output
+from harnesslab.runtime.sandboxes.pins import Held
+from harnesslab.runtime.sandboxes.sizes import mebibytes
 
 WHOLE_OUTPUT = 1 << 30
 """Bytes after which a command that goes on putting out is ended."""

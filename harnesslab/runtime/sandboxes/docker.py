@@ -13,17 +13,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from harnesslab.core.manifest import Condition, Known, Provenance, Unknown
-from harnesslab.core.ports import Execution, Limits, Pin, Place, SandboxRefused
-from workers.sandboxes.attending import Attended
-from workers.sandboxes.commands import execution, lost
-from workers.sandboxes.docker_child import DockerChild
-from workers.sandboxes.docker_pins import environment, pins
-from workers.sandboxes.docker_streams import Reading, exchange
-from workers.sandboxes.output import Output
-from workers.sandboxes.pins import NAME_OF_HOST
-from workers.sandboxes.tarballs import pack, unpack
-from workers.sandboxes.workspace import Reader
+from harnesslab.core.conditions.manifest import Condition, Known, Provenance, Unknown
+from harnesslab.core.running.ports import Execution, Limits, Pin, Place, SandboxRefused
+from harnesslab.runtime.sandboxes.attending import Attended
+from harnesslab.runtime.sandboxes.commands import execution, lost
+from harnesslab.runtime.sandboxes.docker_child import DockerChild
+from harnesslab.runtime.sandboxes.docker_pins import environment, pins
+from harnesslab.runtime.sandboxes.docker_streams import Reading, exchange
+from harnesslab.runtime.sandboxes.output import Output
+from harnesslab.runtime.sandboxes.pins import NAME_OF_HOST
+from harnesslab.runtime.sandboxes.tarballs import pack, unpack
+from harnesslab.runtime.sandboxes.workspace import Reader
 
 AGENT = "1000:1000"
 WORK = "/work"

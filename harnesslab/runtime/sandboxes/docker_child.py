@@ -8,7 +8,7 @@ import socket
 import threading
 from typing import Any, BinaryIO
 
-from workers.sandboxes.docker_streams import frames, raw
+from harnesslab.runtime.sandboxes.docker_streams import frames, raw
 
 COMPLAINT_BYTES = 8192
 

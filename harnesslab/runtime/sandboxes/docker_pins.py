@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harnesslab.core.ports import Pin, Place
-from workers.sandboxes import pins as all_pins
-from workers.sandboxes.layout import PATH
+from harnesslab.core.running.ports import Pin, Place
+from harnesslab.runtime.sandboxes import pins as all_pins
+from harnesslab.runtime.sandboxes.layout import PATH
 
 _BY_VARIABLES = (all_pins.GIT_DATES, all_pins.HASH_SEEDS, all_pins.LOCALE, all_pins.TIME_ZONE)
 _HELD = frozenset({*_BY_VARIABLES, all_pins.HOST_NAME, all_pins.USER})

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
-from harnesslab.core.ports import SandboxRefused
+from harnesslab.core.running.ports import SandboxRefused
 
 FRAME = struct.Struct(">BxxxI")
 """Which stream (1 output, 2 errors) and how many bytes follow."""

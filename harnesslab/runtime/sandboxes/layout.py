@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
-from harnesslab.core.ports import Limits, Place, SandboxRefused
-from workers.sandboxes.pins import Held
+from harnesslab.core.running.ports import Limits, Place, SandboxRefused
+from harnesslab.runtime.sandboxes.pins import Held
 
 WORK = "/work"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -22,7 +22,9 @@ _OWN = frozenset({"usr", "etc", "proc", "dev", "sys", "run", "work", "tmp", *_SY
 _CODE = "/run/harnesslab"
 _OWN_PYTHON = "/opt/python"
 _INSIDE = Path(__file__).parent / "inside"
-_START = f"import sys; sys.path.insert(0, {_CODE!r}); from workers.sandboxes.inside.server import main; main()"
+_START = (
+    f"import sys; sys.path.insert(0, {_CODE!r}); from harnesslab.runtime.sandboxes.inside.server import main; main()"
+)
 _CAPABILITIES = ("CAP_CHOWN", "CAP_KILL", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID")
 """What the server inside needs to give commands another user; a command has none."""
 
@@ -140,7 +142,9 @@ def _writable(limits: Limits) -> Iterator[str]:
 @lru_cache(maxsize=1)
 def _code() -> Mapping[str, bytes]:
     """The server's own modules, as contents, so that it matters to nobody who may read the checkout."""
-    return {f"{_CODE}/workers/sandboxes/inside/{path.name}": path.read_bytes() for path in _INSIDE.glob("*.py")}
+    return {
+        f"{_CODE}/harnesslab/runtime/sandboxes/inside/{path.name}": path.read_bytes() for path in _INSIDE.glob("*.py")
+    }
 
 
 def _accounts(user: int | None, held: Held) -> dict[str, bytes]:

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
-from harnesslab.core.ports import Pin, Place, SandboxRefused
-from workers.sandboxes.inside import guard
-from workers.sandboxes.users import FIRST
+from harnesslab.core.running.ports import Pin, Place, SandboxRefused
+from harnesslab.runtime.sandboxes.inside import guard
+from harnesslab.runtime.sandboxes.users import FIRST
 
 ADDRESSES = "addresses"
 CLOCK = "clock"

@@ -8,9 +8,9 @@ import tarfile
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from harnesslab.core.ports import Place, SandboxRefused
-from workers.sandboxes.inside.tree import DEVICE, END, FILE, FOLDER, HEADER, LINK, PIPE, UP
-from workers.sandboxes.workspace import check
+from harnesslab.core.running.ports import Place, SandboxRefused
+from harnesslab.runtime.sandboxes.inside.tree import DEVICE, END, FILE, FOLDER, HEADER, LINK, PIPE, UP
+from harnesslab.runtime.sandboxes.workspace import check
 
 
 def pack(files: Mapping[str, bytes], place: Place) -> bytes:

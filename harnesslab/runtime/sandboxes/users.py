@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 
-from harnesslab.core.ports import SandboxRefused
+from harnesslab.core.running.ports import SandboxRefused
 
 FIRST, LAST = 57_000, 59_999
 """Ids that no distribution gives to people or services."""

@@ -6,8 +6,8 @@ import hashlib
 import os
 from collections.abc import Callable, Mapping
 
-from harnesslab.core.ports import Limits, SandboxRefused
-from workers.sandboxes.inside.tree import DEVICE, END, FILE, FOLDER, HEADER, LINK, PIPE, SOCKET, UP
+from harnesslab.core.running.ports import Limits, SandboxRefused
+from harnesslab.runtime.sandboxes.inside.tree import DEVICE, END, FILE, FOLDER, HEADER, LINK, PIPE, SOCKET, UP
 
 PATH_BYTES = 4096
 _NAME_BYTES = 255

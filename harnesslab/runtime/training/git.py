@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from harnesslab.core.errors import HarnessLabError
-from workers.driver.checkout import outside_repositories
+from harnesslab.runtime.driver.checkout import outside_repositories
 
 SECONDS = 120
 _IDENTITY = {

@@ -17,9 +17,9 @@ from typing import Protocol
 
 from harnesslab.core.canonical import JSON, nested_within
 from harnesslab.core.errors import HarnessLabError, InvalidValue
-from harnesslab.core.training import Proposer, ProposerKind
-from workers.driver.checkout import outside_repositories
-from workers.training.repository import Candidate, NoChange, OutsideSurface, Repository
+from harnesslab.core.training.training import Proposer, ProposerKind
+from harnesslab.runtime.driver.checkout import outside_repositories
+from harnesslab.runtime.training.repository import Candidate, NoChange, OutsideSurface, Repository
 
 POLL_S = 0.5
 SHOWN = 2000

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harnesslab.core.errors import Conflict, HarnessLabError, InvalidValue
-from workers.training.git import GitFailed, git
+from harnesslab.runtime.training.git import GitFailed, git
 
 CANDIDATES = "refs/harnesslab/candidates"
 EXPERIMENTS = "refs/harnesslab/experiments"

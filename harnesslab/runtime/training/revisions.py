@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harnesslab.core.errors import InvalidValue
-from workers.training.git import git
+from harnesslab.runtime.training.git import git
 
 MOST = 40
 _FIELDS = "%(refname:short)%00%(objectname)%00%(*objectname)%00%(subject)"

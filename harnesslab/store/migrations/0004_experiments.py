@@ -2,8 +2,8 @@
 
 import django.db.models.deletion
 import django.utils.timezone
-import harnesslab.core.experiments
-import harnesslab.core.training
+
+
 from django.conf import settings
 from django.db import migrations, models
 
@@ -104,7 +104,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='experiment',
             name='state',
-            field=models.CharField(default=harnesslab.core.experiments.State['IMPORTED'], max_length=12),
+            field=models.CharField(default='imported', max_length=12),
         ),
         migrations.AddField(
             model_name='experiment',
@@ -141,7 +141,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('number', models.IntegerField()),
-                ('state', models.CharField(default=harnesslab.core.training.EpochState['BASELINE'], max_length=12)),
+                ('state', models.CharField(default='baseline', max_length=12)),
                 ('base_commit', models.CharField(blank=True, max_length=40)),
                 ('commit', models.CharField(blank=True, max_length=40)),
                 ('mechanism', models.CharField(blank=True, max_length=400)),
@@ -210,7 +210,7 @@ class Migration(migrations.Migration):
             name='Training',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('state', models.CharField(default=harnesslab.core.training.TrainingState['RUNNING'], max_length=12)),
+                ('state', models.CharField(default='running', max_length=12)),
                 ('plan', models.BinaryField()),
                 ('sentence', models.TextField(blank=True)),
                 ('key', models.CharField(max_length=80, null=True)),

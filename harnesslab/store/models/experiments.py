@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
-from harnesslab.core import experiments as domain
+from harnesslab.core.measuring import experiments as domain
 from harnesslab.store.models.projects import PanelRevision, Project
 from harnesslab.store.models.trainings import Training
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from django.db import models
 
-from harnesslab.core import rollout as domain
+from harnesslab.core.running import rollout as domain
 from harnesslab.store.models.experiments import Experiment
 from harnesslab.store.models.manifests import StoredManifest
 from harnesslab.store.models.projects import Case, Project

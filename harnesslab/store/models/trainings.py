@@ -7,7 +7,7 @@ from typing import ClassVar
 from django.conf import settings
 from django.db import models
 
-from harnesslab.core.training import EpochState, TrainingState
+from harnesslab.core.training.training import EpochState, TrainingState
 from harnesslab.store.models.projects import PanelRevision, Project
 
 

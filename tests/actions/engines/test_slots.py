@@ -13,8 +13,9 @@ from django.conf import settings
 from django.db import OperationalError, connection
 from django.utils import timezone
 
-from harnesslab.actions import engines, slots
-from harnesslab.actions.slots import DatabaseSlots, RedisSlots, Slots, turn
+from harnesslab.actions.engines import registration as engines
+from harnesslab.actions.engines import slots
+from harnesslab.actions.engines.slots import DatabaseSlots, RedisSlots, Slots, turn
 from harnesslab.core.errors import TryLater
 from harnesslab.store.models import EngineTicket
 

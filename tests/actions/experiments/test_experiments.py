@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from harnesslab.actions.experiments import refresh, store_record
-from harnesslab.actions.imports import import_unit
-from harnesslab.actions.rollouts import store_recording
-from harnesslab.core.experiments import ExperimentRecord, Kind, State, Verdict
-from harnesslab.core.rollout import Outcome
-from harnesslab.formats.inputs import Unit
+from harnesslab.actions.experiments.sources import refresh, store_record
+from harnesslab.actions.imports.importing import import_unit
+from harnesslab.actions.rollouts.storing import store_recording
+from harnesslab.core.measuring.experiments import ExperimentRecord, Kind, State, Verdict
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.formats.reading.inputs import Unit
 from harnesslab.store.models import Experiment, Memo, Project
 from harnesslab.store.text import thawed
+from tests.formats.harness_training.test_harness_training import experiment, result
 from tests.formats.making import file_unit, folder_unit
-from tests.formats.test_harness_training import experiment, result
 from tests.recordings import recording
 
 pytestmark = pytest.mark.django_db

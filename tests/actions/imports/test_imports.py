@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from harnesslab.actions.imports import import_unit
+from harnesslab.actions.imports.importing import import_unit
 from harnesslab.actions.instance_key import instance_signer
-from harnesslab.actions.rollouts import store_recording
+from harnesslab.actions.rollouts.storing import store_recording
 from harnesslab.core.errors import FormatRefused
-from harnesslab.core.rollout import Recording
+from harnesslab.core.running.rollout import Recording
 from harnesslab.formats import native
-from harnesslab.formats.inputs import InputFile, Unit
+from harnesslab.formats.reading.inputs import InputFile, Unit
 from harnesslab.queries.bundles import bundle_of
 from harnesslab.store.models import Event, Rollout, SourceFile
 from tests.recordings import recording

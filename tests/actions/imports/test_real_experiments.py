@@ -10,25 +10,25 @@ from typing import Any
 
 import pytest
 
-from harnesslab.actions.imports import import_units
-from harnesslab.core.cells import by_case
-from harnesslab.core.matrix import markdown, percent
-from harnesslab.core.promotion import StrictPareto, judge
-from harnesslab.core.rollout import Outcome
-from harnesslab.core.secondary import GENERIC
-from harnesslab.core.story import Turn
+from harnesslab.actions.imports.importing import import_units
+from harnesslab.core.deciding.promotion import StrictPareto, judge
+from harnesslab.core.deciding.secondary import GENERIC
+from harnesslab.core.measuring.cells import by_case
+from harnesslab.core.measuring.matrix import markdown, percent
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.training.story import Turn
 from harnesslab.formats.discovery import discover
-from harnesslab.queries.cells import cells_of
-from harnesslab.queries.certificates import certificates
-from harnesslab.queries.experiment_filters import ExperimentFilter
-from harnesslab.queries.experiments import ExperimentRow, all_experiments
-from harnesslab.queries.matrices import matrices
-from harnesslab.queries.story import story
-from harnesslab.queries.story_words import headline
+from harnesslab.queries.experiments.cells import cells_of
+from harnesslab.queries.experiments.certificates import certificates
+from harnesslab.queries.experiments.filters import ExperimentFilter
+from harnesslab.queries.experiments.listing import ExperimentRow, all_experiments
+from harnesslab.queries.experiments.matrices import matrices
+from harnesslab.queries.stories.story import story
+from harnesslab.queries.stories.words import headline
 from harnesslab.store.models import Experiment, Memo
 from harnesslab.store.text import thawed
 
-TRACES = Path(__file__).parents[2].parent / "shared" / "traces"
+TRACES = Path(__file__).parents[3].parent / "shared" / "traces"
 TREE = TRACES / "harness-training" / "experiments"
 MATRICES = TRACES / "harness-matrix"
 pytestmark = [

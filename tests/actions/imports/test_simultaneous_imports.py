@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connection
 
-from harnesslab.actions.imports import ImportResult, import_unit
+from harnesslab.actions.imports.importing import ImportResult, import_unit
 from harnesslab.store.locks import held
 from harnesslab.store.models import Rollout, SourceFile
-from tests.actions.test_imports import lines, unit
+from tests.actions.imports.test_imports import lines, unit
 
 pytestmark = pytest.mark.django_db(transaction=True)
 AT_ONCE = 4

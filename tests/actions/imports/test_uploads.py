@@ -16,9 +16,10 @@ from django.db import connection
 
 from harnesslab import queue
 from harnesslab.accounts.models import User
-from harnesslab.actions import jobs, uploads
+from harnesslab.actions.imports import uploads
+from harnesslab.actions.jobs import lifecycle as jobs
 from harnesslab.store.models import Job, Rollout
-from tests.actions.test_imports import lines
+from tests.actions.imports.test_imports import lines
 from workers.tasks.jobs import run_job
 
 pytestmark = pytest.mark.django_db(transaction=True)

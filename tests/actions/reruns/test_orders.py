@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from harnesslab import queue as bell
-from harnesslab.actions import measurements
-from harnesslab.core.cases import CaseDefinition
+from harnesslab.actions.experiments import measurements
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.experiments import Plan
-from harnesslab.queries.orders import load
+from harnesslab.core.measuring.experiments import Plan
+from harnesslab.core.running.cases import CaseDefinition
+from harnesslab.queries.reruns.orders import load
 from harnesslab.store.models import Job
 from tests import live, measuring
 

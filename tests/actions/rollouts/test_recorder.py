@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from django.db import DatabaseError, transaction
 
-from harnesslab.actions.recorder import Ending, Recorder, interrupt
-from harnesslab.actions.rollouts import store_recording
-from harnesslab.core import seals
+from harnesslab.actions.rollouts.recorder import Ending, Recorder, interrupt
+from harnesslab.actions.rollouts.storing import store_recording
 from harnesslab.core.errors import Conflict
-from harnesslab.core.rollout import Outcome
-from harnesslab.core.trace import messages_at
-from harnesslab.queries.events import event_window
-from harnesslab.queries.rollouts import get_rollout
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace import seals
+from harnesslab.core.trace.trace import messages_at
+from harnesslab.queries.rollouts.events import event_window
+from harnesslab.queries.rollouts.listing import get_rollout
+from harnesslab.queries.rollouts.tapes import StoredTape
 from harnesslab.store.models import Chunk, Event, LooseEvent
 from tests.recordings import recording
 
@@ -90,7 +90,7 @@ def test_a_flush_that_failed_is_made_good_by_the_next(monkeypatch: pytest.Monkey
     events = recording().trace.events[:-1]
     recorder.builder.add(events[4])
     with monkeypatch.context() as broken:
-        broken.setattr("harnesslab.actions.recorder.insert", fail)
+        broken.setattr("harnesslab.actions.rollouts.recorder.insert", fail)
         with pytest.raises(DatabaseError):
             recorder.flush()
     for event in events[5:]:

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from harnesslab.actions.rollouts import store_recording
-from harnesslab.core import seals
-from harnesslab.core.events import ToolCall
-from harnesslab.core.rollout import Outcome
-from harnesslab.queries.rollouts import facts_of, get_rollout
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.actions.rollouts.storing import store_recording
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace import seals
+from harnesslab.core.trace.events import ToolCall
+from harnesslab.queries.rollouts.listing import facts_of, get_rollout
+from harnesslab.queries.rollouts.tapes import StoredTape
 from harnesslab.store.models import Event, Rollout, StoredManifest
 from tests.recordings import recording
 
@@ -64,7 +64,7 @@ def test_a_failure_half_way_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     def fail(*args: object) -> None:
         raise RuntimeError("disk full")
 
-    monkeypatch.setattr("harnesslab.actions.rollouts.store_path", fail)
+    monkeypatch.setattr("harnesslab.actions.rollouts.storing.store_path", fail)
     with pytest.raises(RuntimeError):
         store_recording(recording(), None)
     assert not Rollout.objects.exists()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harnesslab.core.alignment import SAME, Item, Relation, Row, align, summarise
-from harnesslab.core.comparison import compare_tapes
-from harnesslab.core.contract import RAW, Contract, Level
-from harnesslab.core.events import AnyEvent
+from harnesslab.core.comparing.alignment import SAME, Item, Relation, Row, align, summarise
+from harnesslab.core.comparing.comparison import compare_tapes
+from harnesslab.core.contracts.contract import RAW, Contract, Level
+from harnesslab.core.trace.events import AnyEvent
 from tests.core.traces import bash, episode, model, request, tape
 
 KINDS = {0: "model_call", 1: "tool_call", 2: "tool_call", 3: "user_turn", 4: "model_call", 5: "tool_call"}

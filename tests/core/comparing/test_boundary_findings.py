@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from harnesslab.core.boundary_findings import CUT_SHORT, boundary_finding
-from harnesslab.core.events import (
+from harnesslab.core.comparing.boundary_findings import CUT_SHORT, boundary_finding
+from harnesslab.core.comparing.evidence import Cause
+from harnesslab.core.trace.events import (
     ModelCall,
     NetworkExchange,
     RolloutEnded,
@@ -17,8 +18,7 @@ from harnesslab.core.events import (
     UserTurn,
     Verification,
 )
-from harnesslab.core.evidence import Cause
-from harnesslab.core.trace import Trace
+from harnesslab.core.trace.trace import Trace
 from tests.core.traces import traces
 
 SPOKEN = (ModelCall, ToolCall, UserTurn, RolloutStarted)

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 import pytest
 from hypothesis import given, settings
 
-from harnesslab.core.alignment import Relation
 from harnesslab.core.canonical import JSON
-from harnesslab.core.comparison import Comparison, Rung, compare_tapes, sentence
-from harnesslab.core.contract import RAW, Contract, Level
+from harnesslab.core.comparing.alignment import Relation
+from harnesslab.core.comparing.comparison import Comparison, Rung, compare_tapes, sentence
+from harnesslab.core.contracts.contract import RAW, Contract, Level
 from harnesslab.core.errors import NotComparable
-from harnesslab.core.events import AnyEvent, ToolCall, UserTurn
-from harnesslab.core.trace import Trace
+from harnesslab.core.trace.events import AnyEvent, ToolCall, UserTurn
+from harnesslab.core.trace.trace import Trace
 from tests.core.traces import bash, episode, model, request, tape, traces
 
 FIRST: list[AnyEvent] = [

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.comparison import compare_tapes
-from harnesslab.core.contract import RAW, Contract, Level, Scope
-from harnesslab.core.diagnosis import Divergence
-from harnesslab.core.events import (
+from harnesslab.core.comparing.comparison import compare_tapes
+from harnesslab.core.comparing.diagnosis import Divergence
+from harnesslab.core.comparing.evidence import Cause
+from harnesslab.core.contracts.contract import RAW, Contract, Level, Scope
+from harnesslab.core.trace.events import (
     AnyEvent,
     ClockRead,
     Fidelity,
@@ -24,8 +25,7 @@ from harnesslab.core.events import (
     UserTurn,
     Verification,
 )
-from harnesslab.core.evidence import Cause
-from harnesslab.core.trace import Trace
+from harnesslab.core.trace.trace import Trace
 from tests.core.traces import bash, episode, model, request, tape
 
 Conditions = Mapping[str, JSON]

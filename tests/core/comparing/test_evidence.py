@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from harnesslab.core.evidence import EXCERPT_WIDTH, EXCERPT_WORDS, Cause, Evidence, excerpt, harness_finding, pair, text
+from harnesslab.core.comparing.evidence import (
+    EXCERPT_WIDTH,
+    EXCERPT_WORDS,
+    Cause,
+    Evidence,
+    excerpt,
+    harness_finding,
+    pair,
+    text,
+)
 from tests.core.traces import TEXTS, VALUES
 
 

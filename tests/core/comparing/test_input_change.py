@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.input_change import InputChange, input_change
+from harnesslab.core.comparing.input_change import InputChange, input_change
 
 PAYLOADS: dict[int, JSON] = {
     0: {"role": "system", "content": "You fix bugs."},

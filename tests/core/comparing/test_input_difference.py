@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harnesslab.core.events import (
+from harnesslab.core.comparing.input_difference import InputDifference, first_input_difference
+from harnesslab.core.contracts.tape import MemoryTape
+from harnesslab.core.trace.events import (
     AnyEvent,
     ClockRead,
     HarnessAction,
@@ -14,9 +16,7 @@ from harnesslab.core.events import (
     SubagentCall,
     UserTurn,
 )
-from harnesslab.core.input_difference import InputDifference, first_input_difference
-from harnesslab.core.tape import MemoryTape
-from harnesslab.core.trace import TraceBuilder
+from harnesslab.core.trace.trace import TraceBuilder
 from tests.core.traces import bash, episode, model, request, step, tape
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harnesslab.core.line_changes import Line, changed_lines, diff_lines
+from harnesslab.core.comparing.line_changes import Line, changed_lines, diff_lines
 
 DIFF = """diff --git a/old/h.py b/src/h.py
 index 1..2 100644

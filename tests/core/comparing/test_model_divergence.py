@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import Fidelity, ModelCall
-from harnesslab.core.evidence import Cause, Finding
-from harnesslab.core.model_divergence import model_finding
+from harnesslab.core.comparing.evidence import Cause, Finding
+from harnesslab.core.comparing.model_divergence import model_finding
+from harnesslab.core.trace.events import Fidelity, ModelCall
 from tests.core.traces import episode, model, tape
 
 ANSWER: dict[str, Any] = {"text": "a", "settings": {"seed": 1, "temperature": 0}}

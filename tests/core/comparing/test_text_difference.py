@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harnesslab.core import text_difference
 from harnesslab.core.canonical import JSON, canonical_bytes
-from harnesslab.core.text_difference import Span, ValueDifference, spans, value_differences
+from harnesslab.core.comparing import text_difference
+from harnesslab.core.comparing.text_difference import Span, ValueDifference, spans, value_differences
 from tests.core.traces import TEXTS, VALUES
 
 WORDS = st.lists(st.sampled_from(["a", "b", " ", "\n", ".", "cd", "é"]), max_size=12).map("".join) | TEXTS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harnesslab.core.conditions import BY_NAME, FIELDS, SECTIONS
+from harnesslab.core.conditions.fields import BY_NAME, FIELDS, SECTIONS
 
 
 def test_every_condition_has_one_name_a_title_and_a_sentence() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.identity import identity_differences, identity_digest, refused
-from harnesslab.core.manifest import Difference, Manifest
+from harnesslab.core.conditions.identity import identity_differences, identity_digest, refused
+from harnesslab.core.conditions.manifest import Difference, Manifest
 
 
 def manifest(**values: JSON) -> Manifest:

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harnesslab.core.canonical import canonical_bytes, parse
-from harnesslab.core.conditions import BY_NAME, FIELDS
-from harnesslab.core.errors import InvalidValue
-from harnesslab.core.manifest import (
+from harnesslab.core.conditions.fields import BY_NAME, FIELDS
+from harnesslab.core.conditions.manifest import (
     SCHEMA,
     Difference,
     Known,
@@ -21,6 +20,7 @@ from harnesslab.core.manifest import (
     compare,
     declared_differences,
 )
+from harnesslab.core.errors import InvalidValue
 from tests.core.traces import VALUES
 
 CONDITIONS = st.dictionaries(

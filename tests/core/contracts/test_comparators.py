@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harnesslab.core.canonical import canonical_bytes
-from harnesslab.core.comparators import Path, Reader, first_difference, path
-from harnesslab.core.contract import LADDER, Contract, Level, Scope
+from harnesslab.core.contracts.comparators import Path, Reader, first_difference, path
+from harnesslab.core.contracts.contract import LADDER, Contract, Level, Scope
 from harnesslab.core.errors import NotComparable
-from harnesslab.core.events import (
+from harnesslab.core.trace.events import (
     AnyEvent,
     HarnessAction,
     ModelCall,
@@ -24,7 +24,7 @@ from harnesslab.core.events import (
     UserTurn,
     Verification,
 )
-from harnesslab.core.trace import Trace, rebuild
+from harnesslab.core.trace.trace import Trace, rebuild
 from tests.core.traces import bash, episode, model, request, traces
 
 COMPARABLE = [Level.TEXT, Level.JSON, Level.BEHAVIOUR]

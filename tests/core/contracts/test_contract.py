@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harnesslab.core import scrub
-from harnesslab.core.contract import LADDER, RAW, TITLES, Contract, Level, Scope
+from harnesslab.core.contracts import scrub
+from harnesslab.core.contracts.contract import LADDER, RAW, TITLES, Contract, Level, Scope
 from harnesslab.core.errors import InvalidValue
 
 

@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import Fidelity, ModelCall
-from harnesslab.core.requests import ANSWER_WIDTH, REQUEST_WIDTH, RequestDigests
-from harnesslab.core.trace import Trace, TraceBuilder
+from harnesslab.core.contracts.requests import ANSWER_WIDTH, REQUEST_WIDTH, RequestDigests
+from harnesslab.core.trace.events import Fidelity, ModelCall
+from harnesslab.core.trace.trace import Trace, TraceBuilder
 from tests.core.traces import request as tool_request
 from tests.core.traces import traces
 

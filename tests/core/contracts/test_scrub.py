@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from harnesslab.core import scrub
+from harnesslab.core.contracts import scrub
+from harnesslab.core.contracts.scrub import RULES, Removed, explaining, rules
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.scrub import RULES, Removed, explaining, rules
 from tests.core.traces import TEXTS
 
 

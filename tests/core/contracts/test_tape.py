@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harnesslab.core.contract import RAW
-from harnesslab.core.events import UserTurn
-from harnesslab.core.tape import turns
+from harnesslab.core.contracts.contract import RAW
+from harnesslab.core.contracts.tape import turns
+from harnesslab.core.trace.events import UserTurn
 from tests.core.traces import bash, episode, model, tape
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from harnesslab.core.attribution import Attribution, Origin
-from harnesslab.core.decision_reasons import brief, reasons_of, sentences
+from harnesslab.core.deciding.decision_reasons import brief, reasons_of, sentences
+from harnesslab.core.measuring.attribution import Attribution, Origin
 
 
 def attribution(origin: Origin, *, flipped: bool) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harnesslab.core.decision_words import decision_sentence, reason_words
+from harnesslab.core.deciding.decision_words import decision_sentence, reason_words
 
 
 @pytest.mark.parametrize(

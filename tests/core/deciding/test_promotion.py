@@ -6,19 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harnesslab.core.anatomy import Anatomy
-from harnesslab.core.cells import Cell, Cells
+from harnesslab.core.deciding.promotion import CRITERIA, Paired, StrictPareto, StrictParetoBothSides, judge
+from harnesslab.core.deciding.secondary import GENERIC, Side
 from harnesslab.core.errors import Conflict
-from harnesslab.core.experiments import Verdict
-from harnesslab.core.promotion import (
-    CRITERIA,
-    Paired,
-    StrictPareto,
-    StrictParetoBothSides,
-    judge,
-)
-from harnesslab.core.rollout import Outcome
-from harnesslab.core.secondary import GENERIC, Side
+from harnesslab.core.measuring.anatomy import Anatomy
+from harnesslab.core.measuring.cells import Cell, Cells
+from harnesslab.core.measuring.experiments import Verdict
+from harnesslab.core.running.rollout import Outcome
 
 WORDS = {
     "s": Outcome.SOLVED,

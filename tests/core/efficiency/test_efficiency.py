@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harnesslab.core.cells import Cell
-from harnesslab.core.efficiency import Answers, Cases, Kind, View, chosen, identity, levers, tokens_of
-from harnesslab.core.rollout import Outcome
+from harnesslab.core.efficiency.factors import Answers, Cases, Kind, View, chosen, identity, levers, tokens_of
+from harnesslab.core.measuring.cells import Cell
+from harnesslab.core.running.rollout import Outcome
 from tests.core.cells import cell
 
 CELLS = st.lists(

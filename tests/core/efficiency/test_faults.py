@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harnesslab.core.anatomy import Repair
-from harnesslab.core.cells import Cell
-from harnesslab.core.faults import faults, submits, times, tools
-from harnesslab.core.rollout import Outcome
-from harnesslab.core.tool_uses import ToolUse
+from harnesslab.core.efficiency.faults import faults, submits, times, tools
+from harnesslab.core.measuring.anatomy import Repair
+from harnesslab.core.measuring.cells import Cell
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.tool_uses import ToolUse
 from tests.core.cells import cell
 
 SUBMITS = st.builds(

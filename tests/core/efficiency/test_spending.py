@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harnesslab.core.efficiency import Kind, View
-from harnesslab.core.rollout import Outcome
-from harnesslab.core.spending import Score, cost, spending, split
+from harnesslab.core.efficiency.factors import Kind, View
+from harnesslab.core.efficiency.spending import Score, cost, spending, split
+from harnesslab.core.running.rollout import Outcome
 from tests.core.cells import cell
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harnesslab.core.cells import Cell
-from harnesslab.core.rollout import Outcome
-from harnesslab.core.survival import BUCKETS, buckets, survival, width
+from harnesslab.core.efficiency.survival import BUCKETS, buckets, survival, width
+from harnesslab.core.measuring.cells import Cell
+from harnesslab.core.running.rollout import Outcome
 from tests.core.cells import cell
 
 CELLS = st.lists(st.builds(cell, outcome=st.sampled_from(list(Outcome)), steps=st.integers(0, 500)), max_size=20)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harnesslab.core.anatomy import Anatomy, Repair, anatomy
-from harnesslab.core.events import (
+from harnesslab.core.measuring.anatomy import Anatomy, Repair, anatomy
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.events import (
     HarnessAction,
     ModelCall,
     TestResult,
@@ -16,16 +17,15 @@ from harnesslab.core.events import (
     Usage,
     Verification,
 )
-from harnesslab.core.rollout import Outcome
-from harnesslab.core.tool_uses import LONGEST_NAME, NAMES, OTHERS
-from harnesslab.core.trace import TraceBuilder
+from harnesslab.core.trace.tool_uses import LONGEST_NAME, NAMES, OTHERS
+from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.discovery import discover, expand
-from harnesslab.formats.inputs import Report
+from harnesslab.formats.reading.inputs import Report
+from harnesslab.formats.reading.values import mapping
 from harnesslab.formats.registry import recognise
-from harnesslab.formats.values import mapping
 from harnesslab.store.text import frozen, thawed
 
-TREE = Path(__file__).parents[2].parent / "shared" / "traces" / "harness-training" / "experiments"
+TREE = Path(__file__).parents[3].parent / "shared" / "traces" / "harness-training" / "experiments"
 
 
 def counted(*events: ModelCall | ToolCall | HarnessAction | Verification, outcome: Outcome = Outcome.SOLVED) -> Anatomy:

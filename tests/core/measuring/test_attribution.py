@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harnesslab.core.attribution import Attribution, Origin, measurement_faults, origin_of
-from harnesslab.core.diagnosis import Divergence
-from harnesslab.core.evidence import Cause
+from harnesslab.core.comparing.diagnosis import Divergence
+from harnesslab.core.comparing.evidence import Cause
+from harnesslab.core.measuring.attribution import Attribution, Origin, measurement_faults, origin_of
 
 
 def parted(step: int, boundary: str, cause: Cause) -> Divergence:

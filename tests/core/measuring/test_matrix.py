@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harnesslab.core.matrix import MatrixTrial, markdown, percent, summarise, tally
+from harnesslab.core.measuring.matrix import MatrixTrial, markdown, percent, summarise, tally
 
 
 def trial(cell: str = "a", scenario: str = "s", **more: object) -> MatrixTrial:

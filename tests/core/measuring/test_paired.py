@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harnesslab.core import paired
-from harnesslab.core.cells import Cell, Cells
-from harnesslab.core.paired import mcnemar, paired_test, sign_flip
-from harnesslab.core.rollout import Outcome
+from harnesslab.core.measuring import paired
+from harnesslab.core.measuring.cells import Cell, Cells
+from harnesslab.core.measuring.paired import mcnemar, paired_test, sign_flip
+from harnesslab.core.running.rollout import Outcome
 
 
 def cells(**outcomes: str) -> Cells:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harnesslab.core.cells import by_case
-from harnesslab.core.recurrence import Solved, recurrence
-from harnesslab.core.rollout import Outcome
+from harnesslab.core.measuring.cells import by_case
+from harnesslab.core.measuring.recurrence import Solved, recurrence
+from harnesslab.core.running.rollout import Outcome
 from tests.core.cells import cell
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from harnesslab.core.cells import by_case
-from harnesslab.core.cycle import cycle
-from harnesslab.core.rollout import Outcome
-from harnesslab.core.solve_rates import solve_rate
+from harnesslab.core.efficiency.cycle import cycle
+from harnesslab.core.measuring.cells import by_case
+from harnesslab.core.measuring.solve_rates import solve_rate
+from harnesslab.core.running.rollout import Outcome
 from tests.core.cells import cell
 
 

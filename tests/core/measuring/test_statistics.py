@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.rollout import Outcome
-from harnesslab.core.statistics import case_rate, cluster_bootstrap, pass_at_k, pass_hat_k, wilson
+from harnesslab.core.measuring.statistics import case_rate, cluster_bootstrap, pass_at_k, pass_hat_k, wilson
+from harnesslab.core.running.rollout import Outcome
 
 COUNTS = st.integers(0, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harnesslab.core.cells import by_case
-from harnesslab.core.rollout import Outcome
-from harnesslab.core.transitions import ABSENT, Move, transitions
+from harnesslab.core.measuring.cells import by_case
+from harnesslab.core.measuring.transitions import ABSENT, Move, transitions
+from harnesslab.core.running.rollout import Outcome
 from tests.core.cells import cell
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.events import ToolCall
-from harnesslab.core.predicates import Predicate, What
-from harnesslab.core.trace import Trace, TraceBuilder
+from harnesslab.core.running.predicates import Predicate, What
+from harnesslab.core.trace.events import ToolCall
+from harnesslab.core.trace.trace import Trace, TraceBuilder
 
 
 def trace() -> Trace:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.cases import Budgets, CaseDefinition, SimulatedUser, Verifier
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.recipe import HarnessKind, HarnessSource, Recipe, SideEffects
+from harnesslab.core.running.cases import Budgets, CaseDefinition, SimulatedUser, Verifier
+from harnesslab.core.running.recipe import HarnessKind, HarnessSource, Recipe, SideEffects
 
 CASE = CaseDefinition(
     "copy",

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from hypothesis import given
 
-from harnesslab.core import scrub
 from harnesslab.core.canonical import JSON
-from harnesslab.core.events import ClockRead, ModelCall, ToolCall, UserTurn
-from harnesslab.core.record import ASKED, Miss, Record, RequestKeys, asked, flows_on
-from harnesslab.core.trace import Trace, TraceBuilder
+from harnesslab.core.contracts import scrub
+from harnesslab.core.running.record import ASKED, Miss, Record, RequestKeys, asked, flows_on
+from harnesslab.core.trace.events import ClockRead, ModelCall, ToolCall, UserTurn
+from harnesslab.core.trace.trace import Trace, TraceBuilder
 from tests.core.traces import traces
 
 

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.events import ClockRead, ModelCall, NetworkExchange, ToolCall, Usage, UserTurn
-from harnesslab.core.recipe import SideEffects
-from harnesslab.core.rerun import Cost, Mode, OnMiss, Plan, Switch, controls, cost, unsafe_fork
-from harnesslab.core.trace import Trace, TraceBuilder
+from harnesslab.core.running.recipe import SideEffects
+from harnesslab.core.running.rerun import Cost, Mode, OnMiss, Plan, Switch, controls, cost, unsafe_fork
+from harnesslab.core.trace.events import ClockRead, ModelCall, NetworkExchange, ToolCall, Usage, UserTurn
+from harnesslab.core.trace.trace import Trace, TraceBuilder
 
 SANDBOXED = {"run": SideEffects.SANDBOXED}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harnesslab.core.rollout import UNCOUNTED, UNSCORABLE, VERDICT_UNTRUSTED, Outcome
+from harnesslab.core.running.rollout import UNCOUNTED, UNSCORABLE, VERDICT_UNTRUSTED, Outcome
 
 
 def test_an_error_is_never_a_failure() -> None:

@@ -11,8 +11,8 @@ from hypothesis import given
 
 from harnesslab.core.canonical import canonical_bytes, parse
 from harnesslab.core.errors import NotCanonical
-from harnesslab.core.events import KINDS, ModelCall, ToolCall, Usage, Verification, boundary, from_json, to_json
-from harnesslab.core.trace import Trace
+from harnesslab.core.trace.events import KINDS, ModelCall, ToolCall, Usage, Verification, boundary, from_json, to_json
+from harnesslab.core.trace.trace import Trace
 from tests.core.traces import traces
 
 

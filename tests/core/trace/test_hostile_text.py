@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from harnesslab.core import scrub
-from harnesslab.core.renaming import Renamer
+from harnesslab.core.contracts import scrub
+from harnesslab.core.trace.renaming import Renamer
 
 MEBIBYTE = 2**20
 BOUND_S = 5.0

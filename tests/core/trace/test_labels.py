@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from harnesslab.core.events import (
+from harnesslab.core.trace.events import (
     AnyEvent,
     ClockRead,
     HarnessAction,
@@ -20,8 +20,8 @@ from harnesslab.core.events import (
     UserTurn,
     Verification,
 )
-from harnesslab.core.labels import Label, clip, label, result_line
-from harnesslab.core.trace import Trace
+from harnesslab.core.trace.labels import Label, clip, label, result_line
+from harnesslab.core.trace.trace import Trace
 from tests.core.traces import bash, model, request, traces
 
 

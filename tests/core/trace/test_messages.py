@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from harnesslab.core.events import ToolRequest
-from harnesslab.core.messages import MessageView, parse_arguments, text_of, view
+from harnesslab.core.trace.events import ToolRequest
+from harnesslab.core.trace.messages import MessageView, parse_arguments, text_of, view
 from tests.core.traces import VALUES
 
 CALL = ToolRequest("bash", {"cmd": "ls"}, '{"cmd":"ls"}', "call_1")

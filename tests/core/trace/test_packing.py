@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harnesslab.core import packing
 from harnesslab.core.canonical import JSON, bytes_digest, canonical_bytes
 from harnesslab.core.errors import SealBroken
-from harnesslab.core.events import ModelCall, UserTurn, to_json
-from harnesslab.core.packing import Chunk, Opened, open_chunk, pack
-from harnesslab.core.trace import Trace, TraceBuilder, Windows, messages_at
+from harnesslab.core.trace import packing
+from harnesslab.core.trace.events import ModelCall, UserTurn, to_json
+from harnesslab.core.trace.packing import Chunk, Opened, open_chunk, pack
+from harnesslab.core.trace.trace import Trace, TraceBuilder, Windows, messages_at
 from tests.core.traces import traces
 
 

@@ -7,7 +7,7 @@ import uuid
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harnesslab.core.renaming import Renamer
+from harnesslab.core.trace.renaming import Renamer
 
 IDS = st.one_of(
     st.uuids().map(str),

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from harnesslab.core import packing
 from harnesslab.core.canonical import canonical_bytes, parse
 from harnesslab.core.errors import SealBroken
-from harnesslab.core.events import ModelCall, RolloutEnded, ToolCall, UserTurn, Window, from_json, to_json
-from harnesslab.core.seals import seals, verify
-from harnesslab.core.trace import Trace, TraceBuilder, rebuild
+from harnesslab.core.trace import packing
+from harnesslab.core.trace.events import ModelCall, RolloutEnded, ToolCall, UserTurn, Window, from_json, to_json
+from harnesslab.core.trace.seals import seals, verify
+from harnesslab.core.trace.trace import Trace, TraceBuilder, rebuild
 from tests.core.traces import bash, episode, model, request, traces
 
 SMALL = episode(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harnesslab.core.canonical import sha256
-from harnesslab.core.sent import WHOLE_EVERY, Sent, SentBodies, body, keeps
+from harnesslab.core.trace.sent import WHOLE_EVERY, Sent, SentBodies, body, keeps
 
 
 def restored(kept: list[Sent]) -> list[bytes]:

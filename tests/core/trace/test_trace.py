@@ -7,8 +7,8 @@ from hypothesis import given
 
 from harnesslab.core.canonical import JSON, canonical_bytes
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.events import ModelCall, RolloutEnded, UserTurn, Window
-from harnesslab.core.trace import Trace, TraceBuilder, Windows, messages_at, rebuild
+from harnesslab.core.trace.events import ModelCall, RolloutEnded, UserTurn, Window
+from harnesslab.core.trace.trace import Trace, TraceBuilder, Windows, messages_at, rebuild
 from tests.core.traces import traces, transcripts
 
 

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from harnesslab.core import usage
-from harnesslab.core.events import Usage
+from harnesslab.core.trace import usage
+from harnesslab.core.trace.events import Usage
 
 CALL = Usage(input=17_903, output=412, cache_read=17_817)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harnesslab.core.memo import Concluded, notes_of, written
+from harnesslab.core.training.memo import Concluded, notes_of, written
 
 FACTS = [Concluded(0, "c" * 40, "more\nexamples", "promoted", "gain", solved=2, total=3, before=1, new=("a",))]
 

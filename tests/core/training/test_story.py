@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harnesslab.core.story import Mark, Point, Turn, common_panel, leading, mark_of, numbers, steps
+from harnesslab.core.training.story import Mark, Point, Turn, common_panel, leading, mark_of, numbers, steps
 
 
 def point(mark: Mark, revision: str, value: float | None, *, parent: str = "", of: int = 9) -> Point:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from harnesslab.core.events import Fidelity, HarnessAction, ModelCall, SubagentCall, ToolCall, Usage, UserTurn
-from harnesslab.core.rollout import Grade, Outcome
-from harnesslab.core.trace import messages_at
-from harnesslab.formats import atif
+from harnesslab.core.running.rollout import Grade, Outcome
+from harnesslab.core.trace.events import Fidelity, HarnessAction, ModelCall, SubagentCall, ToolCall, Usage, UserTurn
+from harnesslab.core.trace.trace import messages_at
+from harnesslab.formats.atif import trajectory as atif
 from tests.formats.making import events_of, facts_of, file_unit, read, sent
 
 

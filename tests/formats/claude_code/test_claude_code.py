@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from harnesslab.core.errors import FormatRefused
-from harnesslab.core.events import SubagentCall, Usage
-from harnesslab.core.rollout import Outcome
-from harnesslab.formats.inputs import Report
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.events import SubagentCall, Usage
+from harnesslab.formats.reading.inputs import Report
 from tests.formats.building import (
     actions,
     file_unit,

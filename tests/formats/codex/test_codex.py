@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from harnesslab.core.events import Usage
-from harnesslab.core.messages import text_of
-from harnesslab.core.rollout import Outcome
-from harnesslab.formats.inputs import Report
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.events import Usage
+from harnesslab.core.trace.messages import text_of
+from harnesslab.formats.reading.inputs import Report
 from tests.formats.building import (
     actions,
     file_unit,

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from harnesslab.core.errors import FormatRefused
-from harnesslab.core.events import ModelCall, SubagentCall, ToolCall, Verification
-from harnesslab.core.rollout import Outcome, Recording
-from harnesslab.formats import harbor
+from harnesslab.core.running.rollout import Outcome, Recording
+from harnesslab.core.trace.events import ModelCall, SubagentCall, ToolCall, Verification
 from harnesslab.formats.discovery import discover
-from harnesslab.formats.inputs import Report
+from harnesslab.formats.harbor import importer as harbor
+from harnesslab.formats.reading.inputs import Report
+from tests.formats.atif.test_atif import USER, observed, step, trajectory
 from tests.formats.making import events_of, file_unit, folder_unit, lines, read
-from tests.formats.test_atif import USER, observed, step, trajectory
 
 
 def result(reward: float | None = None, exception: str = "", **more: Any) -> dict[str, Any]:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from harnesslab.core.events import ModelCall, ToolCall, Verification
-from harnesslab.core.rollout import Outcome
-from harnesslab.formats import harbor_viewer
-from harnesslab.formats.harbor_viewer import pytest_verdict
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.events import ModelCall, ToolCall, Verification
+from harnesslab.formats.harbor import viewer as harbor_viewer
+from harnesslab.formats.harbor.viewer import pytest_verdict
 from tests.formats.making import events_of, file_unit, read
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from harnesslab.core.events import ModelCall, ToolCall, UserTurn, Verification
-from harnesslab.core.experiments import Kind
-from harnesslab.core.rollout import Outcome, Recording
-from harnesslab.formats import harness_matrix
-from harnesslab.formats.inputs import Report
+from harnesslab.core.measuring.experiments import Kind
+from harnesslab.core.running.rollout import Outcome, Recording
+from harnesslab.core.trace.events import ModelCall, ToolCall, UserTurn, Verification
+from harnesslab.formats.harness_matrix import importer as harness_matrix
+from harnesslab.formats.reading.inputs import Report
 from harnesslab.formats.registry import experiments, recognise
 from tests.formats.making import events_of, facts_of, file_unit, read
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from harnesslab.core.errors import FormatRefused
-from harnesslab.core.events import Fidelity, HarnessAction, ModelCall, ToolCall, Usage, Verification
-from harnesslab.core.rollout import Grade, Outcome
-from harnesslab.core.trace import messages_at
-from harnesslab.formats import harness_training
+from harnesslab.core.running.rollout import Grade, Outcome
+from harnesslab.core.trace.events import Fidelity, HarnessAction, ModelCall, ToolCall, Usage, Verification
+from harnesslab.core.trace.trace import messages_at
 from harnesslab.formats.companions import INDEX, MEMO, memo_lines
-from harnesslab.formats.inputs import InputFile, Report
+from harnesslab.formats.harness_training import importer as harness_training
+from harnesslab.formats.reading.inputs import InputFile, Report
 from harnesslab.formats.registry import experiments, recognise
 from tests.formats.making import events_of, facts_of, file_unit, folder_unit, lines, read
 

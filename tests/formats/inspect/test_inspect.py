@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from backports.zstd import zipfile as zstd_zipfile
 
-from harnesslab.core import seals
 from harnesslab.core.errors import FormatRefused, LimitExceeded
-from harnesslab.core.events import (
+from harnesslab.core.running.rollout import Grade, Outcome
+from harnesslab.core.trace import seals
+from harnesslab.core.trace.events import (
     Fidelity,
     HarnessAction,
     MemoryAccess,
@@ -21,10 +22,10 @@ from harnesslab.core.events import (
     Usage,
     Verification,
 )
-from harnesslab.core.rollout import Grade, Outcome
-from harnesslab.core.trace import messages_at
-from harnesslab.formats import archives, inspect
-from harnesslab.formats.inputs import Report
+from harnesslab.core.trace.trace import messages_at
+from harnesslab.formats.inspect import importer as inspect
+from harnesslab.formats.reading import archives
+from harnesslab.formats.reading.inputs import Report
 from harnesslab.formats.registry import experiments, recognise
 from tests.formats.making import as_bytes, events_of, file_unit, read, sent, zipped
 
@@ -366,7 +367,7 @@ def test_a_zip_bomb_is_refused_with_the_bound() -> None:
 
 
 def test_references_that_multiply_without_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harnesslab.formats.inspect_events._MAX_CHANGES", 100)
+    monkeypatch.setattr("harnesslab.formats.inspect.events._MAX_CHANGES", 100)
     pool = [{"role": "user", "content": str(index)} for index in range(30)]
     turns = [model(input=[], input_refs=[[index % 2, 30]]) for index in range(10)]
     with pytest.raises(FormatRefused, match="change more than 100 messages"):

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from harnesslab.core.events import ModelCall, ToolCall
-from harnesslab.core.rollout import Outcome, Recording
-from harnesslab.core.trace import TraceBuilder
-from harnesslab.formats.inputs import InputFile, Report, Unit
-from harnesslab.formats.mlflow_spans import LARGEST, spans, walk
+from harnesslab.core.running.rollout import Outcome, Recording
+from harnesslab.core.trace.events import ModelCall, ToolCall
+from harnesslab.core.trace.trace import TraceBuilder
+from harnesslab.formats.mlflow.spans import LARGEST, spans, walk
+from harnesslab.formats.reading.inputs import InputFile, Report, Unit
 from harnesslab.formats.registry import recognise
 
 

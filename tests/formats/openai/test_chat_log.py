@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from harnesslab.core.errors import FormatRefused
-from harnesslab.core.events import Fidelity, Usage
-from harnesslab.core.rollout import Grade, Outcome
+from harnesslab.core.running.rollout import Grade, Outcome
+from harnesslab.core.trace.events import Fidelity, Usage
 from harnesslab.formats import registry
-from harnesslab.formats.inputs import Report
+from harnesslab.formats.reading.inputs import Report
 from tests.formats.building import (
     file_unit,
     json_unit,

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from harnesslab.core.events import Fidelity, RolloutEnded, Usage
-from harnesslab.core.rollout import Grade, Outcome
-from harnesslab.formats.inputs import Report
+from harnesslab.core.running.rollout import Grade, Outcome
+from harnesslab.core.trace.events import Fidelity, RolloutEnded, Usage
+from harnesslab.formats.reading.inputs import Report
+from harnesslab.formats.reading.sniff import shape_of
 from harnesslab.formats.registry import IMPORTERS
-from harnesslab.formats.sniff import shape_of
 from tests.formats.building import (
     lines_unit,
     model_calls,

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harnesslab.core.cases import Budgets, CaseDefinition, SimulatedUser, Verifier
 from harnesslab.core.errors import HarnessLabError, InvalidValue
-from harnesslab.core.panels import PanelDefinition
-from harnesslab.formats import panel_tree
-from harnesslab.formats.panel_files import panel_files, unpacked
-from harnesslab.formats.panels import read_panel
+from harnesslab.core.running.cases import Budgets, CaseDefinition, SimulatedUser, Verifier
+from harnesslab.core.running.panels import PanelDefinition
+from harnesslab.formats.panels import tree as panel_tree
+from harnesslab.formats.panels.reading import read_panel
+from harnesslab.formats.panels.writing import panel_files, unpacked
 
 DIGEST = f"python@sha256:{'a' * 64}"
 TASK = f"""
@@ -210,7 +210,7 @@ def test_a_harbor_task_that_can_not_run_here_says_why(tmp_path: Path, task: str,
     assert "t/task.toml" in found.refused["t"]
 
 
-REAL = Path(__file__).resolve().parents[3] / "shared" / "traces" / "harbor-trial" / "gpt-ioi-circuit"
+REAL = Path(__file__).resolve().parents[4] / "shared" / "traces" / "harbor-trial" / "gpt-ioi-circuit"
 
 
 @pytest.mark.skipif(not REAL.exists(), reason="the real traces are not beside this checkout")

@@ -10,8 +10,8 @@ import pytest
 from backports.zstd import zipfile as zstd_zipfile
 
 from harnesslab.core.errors import FormatRefused, LimitExceeded
-from harnesslab.formats import archives
-from harnesslab.formats.archives import open_archive
+from harnesslab.formats.reading import archives
+from harnesslab.formats.reading.archives import open_archive
 from tests.formats.making import zipped
 
 

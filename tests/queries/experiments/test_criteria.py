@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from harnesslab.core.cells import Cell
+from harnesslab.core.deciding.promotion import judge
 from harnesslab.core.errors import NotFound
-from harnesslab.core.promotion import judge
-from harnesslab.core.rollout import Outcome
-from harnesslab.queries.criteria import CriterionBroken, criterion, criterion_names
+from harnesslab.core.measuring.cells import Cell
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.queries.experiments.criteria import CriterionBroken, criterion, criterion_names
 
 MODULE = """
-from harnesslab.core.experiments import Verdict
-from harnesslab.core.promotion import Decision
+from harnesslab.core.measuring.experiments import Verdict
+from harnesslab.core.deciding.promotion import Decision
 
 class Generous:
     name = "generous"

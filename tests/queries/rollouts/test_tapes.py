@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from harnesslab.actions.rollouts import store_recording
-from harnesslab.core import packing, seals
-from harnesslab.core.comparators import path
-from harnesslab.core.contract import RAW, Contract
+from harnesslab.actions.rollouts.storing import store_recording
+from harnesslab.core.contracts.comparators import path
+from harnesslab.core.contracts.contract import RAW, Contract
 from harnesslab.core.errors import NotComparable, NotFound
-from harnesslab.core.trace import messages_at
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.core.trace import packing, seals
+from harnesslab.core.trace.trace import messages_at
+from harnesslab.queries.rollouts.tapes import StoredTape
 from harnesslab.store.models import Blob
 from tests.recordings import recording, trace
 

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harnesslab.core.cases import Budgets, CaseDefinition, SimulatedUser, Verifier
-from harnesslab.core.events import AnyEvent
-from harnesslab.core.recipe import HarnessSource, Recipe, SideEffects
-from harnesslab.core.rerun import Plan
-from harnesslab.core.trace import Trace, TraceBuilder
-from tests.workers.engines.loopback import raw_server, response
-from workers.driver.run import Begun, Done, Parts, run
-from workers.engines.catalogue import engine
-from workers.sandboxes.bubblewrap import Bubblewrap
+from harnesslab.core.running.cases import Budgets, CaseDefinition, SimulatedUser, Verifier
+from harnesslab.core.running.recipe import HarnessSource, Recipe, SideEffects
+from harnesslab.core.running.rerun import Plan
+from harnesslab.core.trace.events import AnyEvent
+from harnesslab.core.trace.trace import Trace, TraceBuilder
+from harnesslab.runtime.driver.run import Begun, Done, Parts, run
+from harnesslab.runtime.engines.catalogue import engine
+from harnesslab.runtime.sandboxes.bubblewrap import Bubblewrap
+from tests.runtime.engines.loopback import raw_server, response
 
 HEAD = "from harnesslab.policy import Stopped, connect\nepisode = connect()\n"
 LOOP = HEAD + textwrap.dedent("""

@@ -9,14 +9,14 @@ import msgspec
 import pytest
 
 from harnesslab.core.canonical import Digest
-from harnesslab.core.certification import Certificate, CertificateVerdict
-from harnesslab.core.events import ToolCall
-from harnesslab.core.ports import Place, Sandboxes, SandboxRefused
-from harnesslab.core.recipe import Recipe
-from harnesslab.core.trace import Trace
-from tests.workers.driver.rig import Rig, case, model
-from workers.driver.audit import AuditFailed, audit
-from workers.sandboxes.bubblewrap import Bubblewrap
+from harnesslab.core.measuring.certification import Certificate, CertificateVerdict
+from harnesslab.core.running.ports import Place, Sandboxes, SandboxRefused
+from harnesslab.core.running.recipe import Recipe
+from harnesslab.core.trace.events import ToolCall
+from harnesslab.core.trace.trace import Trace
+from harnesslab.runtime.driver.audit import AuditFailed, audit
+from harnesslab.runtime.sandboxes.bubblewrap import Bubblewrap
+from tests.runtime.driver.rig import Rig, case, model
 
 IDENTITY = Digest("1" * 64)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from harnesslab.core.errors import InvalidValue
-from workers.demonstration.repository import ensure_repository
-from workers.driver.checkout import resolve
+from harnesslab.runtime.demonstration.repository import ensure_repository
+from harnesslab.runtime.driver.checkout import resolve
 
 
 @pytest.mark.parametrize("revision", ["", "nope", "--upload-pack=x", "\x00", "r2\n", "\ud800", "a" * 10_000, "../.."])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from harnesslab.core.cases import CaseDefinition
-from harnesslab.core.ports import Place
-from harnesslab.formats.harbor_tasks import Parts, case_of
-from workers.driver.verifier import run_tests
-from workers.sandboxes.bubblewrap import Bubblewrap
+from harnesslab.core.running.cases import CaseDefinition
+from harnesslab.core.running.ports import Place
+from harnesslab.formats.harbor.tasks import Parts, case_of
+from harnesslab.runtime.driver.verifier import run_tests
+from harnesslab.runtime.sandboxes.bubblewrap import Bubblewrap
 
 TASK = {"environment": {"docker_image": f"x@sha256:{'0' * 64}"}}
 TEXT = "grep -q done /work/a.txt && echo 1.0 > /logs/verifier/reward.txt || echo 0 > /logs/verifier/reward.txt\n"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from harnesslab.core.cases import SimulatedUser
-from harnesslab.core.events import UserTurn
-from harnesslab.core.rollout import Outcome
-from tests.workers.driver.rig import HEAD, Rig, case, model
-from workers.driver import conversation, episode
+from harnesslab.core.running.cases import SimulatedUser
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.events import UserTurn
+from harnesslab.runtime.driver import conversation, episode
+from tests.runtime.driver.rig import HEAD, Rig, case, model
 
 
 def test_a_harness_that_reads_no_answer_runs_out_of_time(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harnesslab.core.cases import SimulatedUser, Verifier
-from harnesslab.core.events import (
+from harnesslab.core.running.cases import SimulatedUser, Verifier
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.events import (
     ClockRead,
     Fidelity,
     HarnessAction,
@@ -20,12 +21,11 @@ from harnesslab.core.events import (
     UserTurn,
     Verification,
 )
-from harnesslab.core.rollout import Outcome
-from harnesslab.core.sent import body
-from harnesslab.core.trace import messages_at
-from tests.workers.driver.rig import HEAD, Rig, case, model
-from tests.workers.engines.loopback import response
-from workers.driver.episode import CALLS_A_STEP
+from harnesslab.core.trace.sent import body
+from harnesslab.core.trace.trace import messages_at
+from harnesslab.runtime.driver.episode import CALLS_A_STEP
+from tests.runtime.driver.rig import HEAD, Rig, case, model
+from tests.runtime.engines.loopback import response
 
 
 def test_a_solved_case_is_recorded_from_start_to_verdict(tmp_path: Path) -> None:

@@ -7,17 +7,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harnesslab.core import comparators
-from harnesslab.core.cases import SimulatedUser
-from harnesslab.core.contract import RAW
-from harnesslab.core.events import ClockRead, HarnessAction, ModelCall, ToolCall, UserTurn, Verification
-from harnesslab.core.recipe import SideEffects
-from harnesslab.core.record import altered
-from harnesslab.core.rerun import Mode, OnMiss, Plan, Switch
-from harnesslab.core.rollout import Outcome
-from harnesslab.core.trace import Trace
-from tests.workers.driver.rig import HEAD, LOOP, Model, Rig, Rollout, case, model
-from tests.workers.engines.loopback import response
+from harnesslab.core.contracts import comparators
+from harnesslab.core.contracts.contract import RAW
+from harnesslab.core.running.cases import SimulatedUser
+from harnesslab.core.running.recipe import SideEffects
+from harnesslab.core.running.record import altered
+from harnesslab.core.running.rerun import Mode, OnMiss, Plan, Switch
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.events import ClockRead, HarnessAction, ModelCall, ToolCall, UserTurn, Verification
+from harnesslab.core.trace.trace import Trace
+from tests.runtime.driver.rig import HEAD, LOOP, Model, Rig, Rollout, case, model
+from tests.runtime.engines.loopback import response
 
 RECORDED = Plan(mode=Mode.RECORDED)
 LIVE = Plan(mode=Mode.LIVE)

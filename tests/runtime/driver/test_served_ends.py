@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from harnesslab.core.cases import SimulatedUser
-from harnesslab.core.events import ClockRead, HarnessAction, ToolCall, UserTurn, Verification
-from harnesslab.core.rerun import Mode, OnMiss, Plan, Switch
-from harnesslab.core.rollout import Outcome
-from tests.workers.driver.rig import HEAD, LOOP, Rig, case, model
-from tests.workers.driver.test_reruns import RECORDED, path, recording
+from harnesslab.core.running.cases import SimulatedUser
+from harnesslab.core.running.rerun import Mode, OnMiss, Plan, Switch
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.events import ClockRead, HarnessAction, ToolCall, UserTurn, Verification
+from tests.runtime.driver.rig import HEAD, LOOP, Rig, case, model
+from tests.runtime.driver.test_reruns import RECORDED, path, recording
 
 
 @pytest.mark.parametrize("call", ['episode.tool("mail", {"to": "x"})', 'episode.tool("run", {"command": 5})'])

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.conditions import BY_NAME
-from harnesslab.core.manifest import Known, Unknown
-from harnesslab.core.ports import Answer, Engine, FailureKind, ModelRequest
+from harnesslab.core.conditions.fields import BY_NAME
+from harnesslab.core.conditions.manifest import Known, Unknown
+from harnesslab.core.running.ports import Answer, Engine, FailureKind, ModelRequest
 
 ANIMALS: list[JSON] = [{"role": "user", "content": "Name three animals."}]
 WEATHER: JSON = [

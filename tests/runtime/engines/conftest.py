@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.engines.hosting import Host, hosted
+from harnesslab.runtime.engines.hosting import Host, hosted
 
 collect_ignore = [] if "HARNESSLAB_TEST_SGLANG" in os.environ else ["test_sglang_live.py"]
 

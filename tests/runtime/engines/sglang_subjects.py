@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from harnesslab.core.canonical import JSON
-from tests.workers.engines.conformance import Subject
-from workers.engines.sglang import SGLangEngine, SGLangSettings
-from workers.engines.sglang_facts import READ
+from harnesslab.runtime.engines.sglang import SGLangEngine, SGLangSettings
+from harnesslab.runtime.engines.sglang_facts import READ
+from tests.runtime.engines.conformance import Subject
 
 RECORDED = Path(__file__).with_name("recorded")
 NAMES = ("default-chat", "default-generate", "deterministic-chat", "deterministic-generate")

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.manifest import Known
-from harnesslab.core.ports import ModelRequest
-from tests.workers.engines.conformance import ANIMALS, CHECKS, LIVE_CHECKS, Subject
-from workers.engines.catalogue import engine
-from workers.engines.hosting import Host
-from workers.engines.probes import probe
+from harnesslab.core.conditions.manifest import Known
+from harnesslab.core.running.ports import ModelRequest
+from harnesslab.runtime.engines.catalogue import engine
+from harnesslab.runtime.engines.hosting import Host
+from harnesslab.runtime.engines.probes import probe
+from tests.runtime.engines.conformance import ANIMALS, CHECKS, LIVE_CHECKS, Subject
 
 STORY: list[JSON] = [{"role": "user", "content": "Tell me a story about a lighthouse."}]
 

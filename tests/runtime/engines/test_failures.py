@@ -17,10 +17,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from harnesslab.core.canonical import JSON, canonical_bytes
-from harnesslab.core.ports import Exchange, FailureKind, ModelRequest
-from tests.workers.engines.loopback import raw_server, response
-from workers.engines import transport
-from workers.engines.openai import OpenAIEngine, OpenAISettings
+from harnesslab.core.running.ports import Exchange, FailureKind, ModelRequest
+from harnesslab.runtime.engines import transport
+from harnesslab.runtime.engines.openai import OpenAIEngine, OpenAISettings
+from tests.runtime.engines.loopback import raw_server, response
 
 GOOD: JSON = {
     "id": "c1",

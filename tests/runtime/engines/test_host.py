@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.ports import EngineDown, FailureKind, ModelRequest
-from workers.engines.configuration import Configuration, bundled_model
-from workers.engines.embedded import EmbeddedEngine, EmbeddedSettings
-from workers.engines.hosting import Host, hosted
-from workers.engines.socket_path import SOCKET
+from harnesslab.core.running.ports import EngineDown, FailureKind, ModelRequest
+from harnesslab.runtime.engines.configuration import Configuration, bundled_model
+from harnesslab.runtime.engines.embedded import EmbeddedEngine, EmbeddedSettings
+from harnesslab.runtime.engines.hosting import Host, hosted
+from harnesslab.runtime.engines.socket_path import SOCKET
 
 pytestmark = pytest.mark.serial
 STORY: list[JSON] = [{"role": "user", "content": "Tell me a long story about a lighthouse."}]
@@ -80,7 +80,7 @@ def _listens(home: Path) -> bool:
 @pytest.fixture
 def lasting(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A host as a supervisor would run it."""
-    command = [sys.executable, "-m", "workers.engines.host", "--home", str(tmp_path), "--idle", "1"]
+    command = [sys.executable, "-m", "harnesslab.runtime.engines.host", "--home", str(tmp_path), "--idle", "1"]
     process = subprocess.Popen(command, start_new_session=True)
     try:
         assert until(lambda: _listens(tmp_path))
@@ -195,7 +195,7 @@ def test_many_starters_share_one_host(tmp_path: Path) -> None:
 
 def test_a_host_ends_when_the_command_that_held_it_was_killed(tmp_path: Path) -> None:
     script = (
-        "import sys, time; from pathlib import Path; from workers.engines.hosting import hosted\n"
+        "import sys, time; from pathlib import Path; from harnesslab.runtime.engines.hosting import hosted\n"
         f"with hosted(Path({str(tmp_path)!r})) as host: print(host.status()['pid'], flush=True); time.sleep(60)"
     )
     command = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
@@ -211,7 +211,7 @@ def test_a_host_ends_when_the_command_that_held_it_was_killed(tmp_path: Path) ->
 def test_a_lasting_host_waits_for_one_that_is_held(tmp_path: Path) -> None:
     with hosted(tmp_path) as host:
         held = host.status()["pid"]
-        lasting = subprocess.Popen([sys.executable, "-m", "workers.engines.host", "--home", str(tmp_path)])
+        lasting = subprocess.Popen([sys.executable, "-m", "harnesslab.runtime.engines.host", "--home", str(tmp_path)])
         try:
             time.sleep(0.5)
             assert lasting.poll() is None

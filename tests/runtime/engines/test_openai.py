@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from harnesslab.core.canonical import JSON
+from harnesslab.core.conditions.manifest import Known, Manifest, Provenance, Unknown
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.manifest import Known, Manifest, Provenance, Unknown
-from harnesslab.core.ports import EngineDown
-from tests.workers.engines.loopback import Record, replaying
-from workers.engines.catalogue import KINDS, engine
-from workers.engines.configuration import Configuration, bundled_model
-from workers.engines.openai import OpenAIEngine, OpenAISettings
+from harnesslab.core.running.ports import EngineDown
+from harnesslab.runtime.engines.catalogue import KINDS, engine
+from harnesslab.runtime.engines.configuration import Configuration, bundled_model
+from harnesslab.runtime.engines.openai import OpenAIEngine, OpenAISettings
+from tests.runtime.engines.loopback import Record, replaying
 
 
 def server(**answers: JSON) -> Record:

@@ -7,11 +7,11 @@ import json
 import pytest
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.manifest import Known, Provenance, Unknown
-from harnesslab.core.ports import Answer, Failure, FailureKind, ModelRequest
-from tests.workers.engines.loopback import Record, replaying
-from tests.workers.engines.sglang_subjects import RECORDED, subject_of
-from workers.engines import sglang_facts, sglang_native
+from harnesslab.core.conditions.manifest import Known, Provenance, Unknown
+from harnesslab.core.running.ports import Answer, Failure, FailureKind, ModelRequest
+from harnesslab.runtime.engines import sglang_facts, sglang_native
+from tests.runtime.engines.loopback import Record, replaying
+from tests.runtime.engines.sglang_subjects import RECORDED, subject_of
 
 
 def facts(**server: JSON) -> dict[str, JSON]:

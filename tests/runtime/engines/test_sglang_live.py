@@ -16,12 +16,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.ports import Engine, FailureKind, ModelRequest
-from tests.workers.engines.conformance import CHECKS, LIVE_CHECKS, Subject
-from tests.workers.engines.loopback import Record, recording
-from tests.workers.engines.sglang_subjects import KEPT_FACTS, NAMES, RECORDED, subject_of
-from workers.engines.probes import probe
-from workers.engines.sglang import SGLangEngine, SGLangSettings
+from harnesslab.core.running.ports import Engine, FailureKind, ModelRequest
+from harnesslab.runtime.engines.probes import probe
+from harnesslab.runtime.engines.sglang import SGLangEngine, SGLangSettings
+from tests.runtime.engines.conformance import CHECKS, LIVE_CHECKS, Subject
+from tests.runtime.engines.loopback import Record, recording
+from tests.runtime.engines.sglang_subjects import KEPT_FACTS, NAMES, RECORDED, subject_of
 
 ROOT = Path(__file__).resolve().parents[3]
 ADDRESSES = {
@@ -178,7 +178,7 @@ def _serve(*arguments: str) -> None:
 
 
 def _running() -> int:
-    from workers.engines.transport import Transport
+    from harnesslab.runtime.engines.transport import Transport
 
     said = Transport(ADDRESSES["default"]).send("GET", "/metrics", timeout=10).body.decode()
     return int(

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.workers.engines.conformance import CHECKS, Subject
-from tests.workers.engines.loopback import Record, replaying
-from tests.workers.engines.sglang_subjects import NAMES, RECORDED, subject_of
+from tests.runtime.engines.conformance import CHECKS, Subject
+from tests.runtime.engines.loopback import Record, replaying
+from tests.runtime.engines.sglang_subjects import NAMES, RECORDED, subject_of
 
 
 @pytest.fixture(scope="module", params=NAMES)

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from harnesslab.core.recipe import HarnessKind, HarnessSource
-from tests.workers.driver.rig import Rig
-from tests.workers.engines.loopback import response
+from harnesslab.core.running.recipe import HarnessKind, HarnessSource
+from tests.runtime.driver.rig import Rig
+from tests.runtime.engines.loopback import response
 
 TINY = (Path(__file__).parent / "tiny_agent.py").read_text()
 

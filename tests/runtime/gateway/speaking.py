@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harnesslab.core.events import ModelCall, ToolRequest, Usage
-from workers.gateway.asked import Asked, Problem
-from workers.gateway.server import Gateway, served
+from harnesslab.core.trace.events import ModelCall, ToolRequest, Usage
+from harnesslab.runtime.gateway.asked import Asked, Problem
+from harnesslab.runtime.gateway.server import Gateway, served
 
 CALL = ModelCall(
     step=3,

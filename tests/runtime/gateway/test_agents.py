@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from harnesslab.core import sent
-from harnesslab.core.events import HarnessAction, ModelCall, RolloutStarted, ToolCall, Verification
-from harnesslab.core.recipe import HarnessKind, HarnessSource
-from harnesslab.core.rerun import Mode, OnMiss, Plan, Switch
-from harnesslab.core.rollout import Outcome
-from tests.workers.driver.rig import case, model
-from tests.workers.engines.loopback import response
-from tests.workers.gateway.rig import AgentRig, answer
-from workers.driver import agent as boundary
+from harnesslab.core.running.recipe import HarnessKind, HarnessSource
+from harnesslab.core.running.rerun import Mode, OnMiss, Plan, Switch
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace import sent
+from harnesslab.core.trace.events import HarnessAction, ModelCall, RolloutStarted, ToolCall, Verification
+from harnesslab.runtime.driver import agent as boundary
+from tests.runtime.driver.rig import case, model
+from tests.runtime.engines.loopback import response
+from tests.runtime.gateway.rig import AgentRig, answer
 
 DIALECTS = ["chat", "chat+", "responses", "responses+", "anthropic", "anthropic+"]
 ANSWERS = (answer("I look", "echo hi > a; cat a", number=1), answer("done", number=2))

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from harnesslab.core.events import ModelCall, ToolRequest
-from harnesslab.core.ports import Failure, FailureKind
-from tests.workers.gateway.speaking import CALL, Said, client
-from workers.gateway.asked import problem_of
+from harnesslab.core.running.ports import Failure, FailureKind
+from harnesslab.core.trace.events import ModelCall, ToolRequest
+from harnesslab.runtime.gateway.asked import problem_of
+from tests.runtime.gateway.speaking import CALL, Said, client
 
 HI = [{"role": "user", "content": "hi"}]
 PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses", "anthropic": "/v1/messages"}

@@ -14,21 +14,21 @@ from django.conf import settings
 from django.db import connection
 
 from harnesslab import queue
-from harnesslab.core import seals
-from harnesslab.core.cases import CaseDefinition
-from harnesslab.core.events import AnyEvent, HarnessAction, ModelCall
-from harnesslab.core.messages import view
-from harnesslab.core.ports import Limits, Place
-from harnesslab.core.recipe import HarnessKind, HarnessSource, Recipe
-from harnesslab.core.trace import Trace
-from harnesslab.queries.rollouts import facts_of, get_rollout
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.core.running.cases import CaseDefinition
+from harnesslab.core.running.ports import Limits, Place
+from harnesslab.core.running.recipe import HarnessKind, HarnessSource, Recipe
+from harnesslab.core.trace import seals
+from harnesslab.core.trace.events import AnyEvent, HarnessAction, ModelCall
+from harnesslab.core.trace.messages import view
+from harnesslab.core.trace.trace import Trace
+from harnesslab.queries.rollouts.listing import facts_of, get_rollout
+from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.runtime.driver import command
+from harnesslab.runtime.sandboxes.bubblewrap import Bubblewrap
 from harnesslab.store.models import Rollout
-from tests.workers.driver.rig import case, model, repository
-from tests.workers.gateway.speaking import client
+from tests.runtime.driver.rig import case, model, repository
+from tests.runtime.gateway.speaking import client
 from tests.workers.ordering import ENGINE, order, register
-from workers.driver import command
-from workers.sandboxes.bubblewrap import Bubblewrap
 from workers.tasks import rollouts as task
 from workers.tasks.attempts import Attempt
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from harnesslab.core.events import ModelCall
-from tests.workers.gateway.speaking import Client, Said, client
-from workers.gateway import bodies, exchange, server
+from harnesslab.core.trace.events import ModelCall
+from harnesslab.runtime.gateway import bodies, exchange, server
+from tests.runtime.gateway.speaking import Client, Said, client
 
 CHAT = "/v1/chat/completions"
 HI = {"messages": [{"role": "user", "content": "hi"}]}

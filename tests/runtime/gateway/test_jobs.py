@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from harnesslab import queue
-from harnesslab.actions import reruns
-from harnesslab.core import seals
+from harnesslab.actions.reruns import lifecycle as reruns
 from harnesslab.core.errors import Conflict
-from harnesslab.core.recipe import HarnessKind, HarnessSource, Recipe
-from harnesslab.core.rerun import Mode, Plan
-from harnesslab.queries.reruns import recipe_of, rerun_view
-from harnesslab.queries.rollouts import get_rollout
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.core.running.recipe import HarnessKind, HarnessSource, Recipe
+from harnesslab.core.running.rerun import Mode, Plan
+from harnesslab.core.trace import seals
+from harnesslab.queries.reruns.listing import recipe_of, rerun_view
+from harnesslab.queries.rollouts.listing import get_rollout
+from harnesslab.queries.rollouts.tapes import StoredTape
 from harnesslab.store.models import Engine, Job, Rollout
-from tests.workers.driver.rig import case, model, repository
-from tests.workers.gateway.rig import TINY, answer
+from tests.runtime.driver.rig import case, model, repository
+from tests.runtime.gateway.rig import TINY, answer
 from tests.workers.ordering import ENGINE, order, register
 from workers.tasks import rollouts as task
 from workers.tasks.attempts import Attempt

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from harnesslab.core.events import HarnessAction, ModelCall
-from harnesslab.core.recipe import HarnessKind, HarnessSource, Recipe
-from harnesslab.core.rerun import Mode, Plan, Switch
-from harnesslab.core.rollout import Outcome
-from harnesslab.core.trace import Trace
+from harnesslab.core.running.recipe import HarnessKind, HarnessSource, Recipe
+from harnesslab.core.running.rerun import Mode, Plan, Switch
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.events import HarnessAction, ModelCall
+from harnesslab.core.trace.trace import Trace
+from harnesslab.runtime.driver.run import Begun, Parts, run
+from harnesslab.runtime.engines.catalogue import engine
+from harnesslab.runtime.engines.hosting import hosted
+from harnesslab.runtime.sandboxes.bubblewrap import Bubblewrap
+from harnesslab.runtime.sandboxes.pins import CLOCK, NAMES
 from tests.rig import environ
-from tests.workers.driver.rig import Memory, Rollout, case
-from workers.driver.run import Begun, Parts, run
-from workers.engines.catalogue import engine
-from workers.engines.hosting import hosted
-from workers.sandboxes.bubblewrap import Bubblewrap
-from workers.sandboxes.pins import CLOCK, NAMES
+from tests.runtime.driver.rig import Memory, Rollout, case
 
 AGENT = Path(os.environ["HARNESSLAB_TEST_AGENT"])
 SETTINGS = Path(__file__).with_name("mini_swe_agent.yaml")

@@ -9,17 +9,19 @@ from typing import Any
 import pytest
 
 from harnesslab import queue as bell
-from harnesslab.actions import jobs, mirrors, trainings
+from harnesslab.actions.jobs import lifecycle as jobs
+from harnesslab.actions.projects import mirrors
+from harnesslab.actions.trainings import lifecycle as trainings
 from harnesslab.core.errors import Conflict, InvalidValue
-from harnesslab.core.events import ModelCall, ToolCall
-from harnesslab.queries.bindings import get_project
+from harnesslab.core.trace.events import ModelCall, ToolCall
 from harnesslab.queries.mirrors import get_mirror, mirror_row
-from harnesslab.queries.rollouts import get_rollout
-from harnesslab.queries.tapes import StoredTape
+from harnesslab.queries.projects.bindings import get_project
+from harnesslab.queries.rollouts.listing import get_rollout
+from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.runtime.mirror import server as mirror_server
 from harnesslab.store.models import Experiment, Job, Mirrored, Project, Rollout
-from tests.workers.training import rules
-from tests.workers.training.rules import drain, plan, project, queue
-from workers.mirror import server as mirror_server
+from tests.runtime.training import rules
+from tests.runtime.training.rules import drain, plan, project, queue
 from workers.tasks import mirrors as task
 from workers.tasks.attempts import Attempt
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from harnesslab.core.ports import Place
-from workers.sandboxes.bubblewrap import Bubblewrap, BubblewrapSandbox
+from harnesslab.core.running.ports import Place
+from harnesslab.runtime.sandboxes.bubblewrap import Bubblewrap, BubblewrapSandbox
 
 Opener = Callable[..., BubblewrapSandbox]
 

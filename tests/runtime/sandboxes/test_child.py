@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from harnesslab.core.ports import Limits, Place
-from tests.workers.sandboxes.conftest import Opener
-from workers.sandboxes.bubblewrap import Bubblewrap
-from workers.sandboxes.child import BubblewrapChild
+from harnesslab.core.running.ports import Limits, Place
+from harnesslab.runtime.sandboxes.bubblewrap import Bubblewrap
+from harnesslab.runtime.sandboxes.child import BubblewrapChild
+from tests.runtime.sandboxes.conftest import Opener
 
 
 @pytest.fixture

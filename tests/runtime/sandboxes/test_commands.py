@@ -6,9 +6,9 @@ import hashlib
 import threading
 import time
 
-from harnesslab.core.ports import Limits, Place
-from tests.workers.sandboxes.conftest import Opener
-from workers.sandboxes.bubblewrap import Bubblewrap, BubblewrapSandbox
+from harnesslab.core.running.ports import Limits, Place
+from harnesslab.runtime.sandboxes.bubblewrap import Bubblewrap, BubblewrapSandbox
+from tests.runtime.sandboxes.conftest import Opener
 
 
 def test_output_and_errors_come_as_they_came(sandbox: BubblewrapSandbox) -> None:
@@ -117,7 +117,7 @@ def test_the_processor_limit_ends_a_command(opened: Opener) -> None:
 
 
 def test_conditions_name_what_a_manifest_asks(sandbox: BubblewrapSandbox) -> None:
-    from harnesslab.core.manifest import Known, Manifest
+    from harnesslab.core.conditions.manifest import Known, Manifest
 
     found = sandbox.conditions()
     manifest = Manifest.from_conditions(found, unknown="not asked")

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from harnesslab.core.manifest import Known, Manifest
-from harnesslab.core.ports import Limits, Place, SandboxRefused
-from tests.workers.sandboxes.conftest import Opener
-from tests.workers.sandboxes.engine import IMAGE, Engine
-from workers.sandboxes.available import sandboxes
-from workers.sandboxes.docker import Docker, DockerSandbox
+from harnesslab.core.conditions.manifest import Known, Manifest
+from harnesslab.core.running.ports import Limits, Place, SandboxRefused
+from harnesslab.runtime.sandboxes.available import sandboxes
+from harnesslab.runtime.sandboxes.docker import Docker, DockerSandbox
+from tests.runtime.sandboxes.conftest import Opener
+from tests.runtime.sandboxes.engine import IMAGE, Engine
 
 pytestmark = pytest.mark.xdist_group("containers")
 """One process runs them: a timeout ends all that the containers' user runs, and that user is one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from workers.sandboxes.docker_streams import Reading
+from harnesslab.runtime.sandboxes.docker_streams import Reading
 
 
 def breaking() -> Iterator[bytes]:

@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from harnesslab.core.ports import Limits, Place
-from tests.workers.sandboxes.conftest import Opener
-from tests.workers.sandboxes.test_isolation import python, still_works
-from workers.sandboxes import commands, watcher
-from workers.sandboxes.bubblewrap import BubblewrapSandbox
+from harnesslab.core.running.ports import Limits, Place
+from harnesslab.runtime.sandboxes import commands, watcher
+from harnesslab.runtime.sandboxes.bubblewrap import BubblewrapSandbox
+from tests.runtime.sandboxes.conftest import Opener
+from tests.runtime.sandboxes.test_isolation import python, still_works
 
 MIB = 2**20
 

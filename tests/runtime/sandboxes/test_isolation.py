@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from harnesslab.core.ports import Place, SandboxRefused
-from tests.workers.sandboxes.conftest import Opener
-from workers.sandboxes.bubblewrap import BubblewrapSandbox
-from workers.sandboxes.users import FIRST, LAST
+from harnesslab.core.running.ports import Place, SandboxRefused
+from harnesslab.runtime.sandboxes.bubblewrap import BubblewrapSandbox
+from harnesslab.runtime.sandboxes.users import FIRST, LAST
+from tests.runtime.sandboxes.conftest import Opener
 
 SERVER = 2
 """The server's process inside."""
@@ -80,7 +80,7 @@ def test_files_of_the_machine_are_not_seen(sandbox: BubblewrapSandbox) -> None:
 def test_the_system_is_read_only(sandbox: BubblewrapSandbox) -> None:
     for path in ("/x", "/usr/x", "/etc/x", "/dev/x", "/run/x", "/run/harnesslab/x", "/proc/sys/kernel/hostname"):
         assert sandbox.run(f"echo x > {path}", timeout=10).exit_code == 1, path
-    for path in ("/usr/bin/env", "/etc/passwd", "/run/harnesslab/workers/sandboxes/inside/server.py"):
+    for path in ("/usr/bin/env", "/etc/passwd", "/run/harnesslab/harnesslab/runtime/sandboxes/inside/server.py"):
         assert sandbox.run(f"echo x >> {path}", timeout=10).exit_code == 1, path
         assert sandbox.run(f"chmod 777 {path}", timeout=10).exit_code == 1, path
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from harnesslab.core.ports import Place, SandboxRefused
-from tests.workers.sandboxes.conftest import Opener
-from workers.sandboxes import attending, layout, watcher
-from workers.sandboxes.bubblewrap import Bubblewrap, BubblewrapSandbox
+from harnesslab.core.running.ports import Place, SandboxRefused
+from harnesslab.runtime.sandboxes import attending, layout, watcher
+from harnesslab.runtime.sandboxes.bubblewrap import Bubblewrap, BubblewrapSandbox
+from tests.runtime.sandboxes.conftest import Opener
 
 pytestmark = pytest.mark.serial
 LOST = "The sandbox was lost: it was ended from outside."
@@ -81,8 +81,8 @@ def test_closing_ends_every_process(opened: Opener) -> None:
 def test_a_killed_worker_takes_its_sandboxes_with_it() -> None:
     code = (
         "import threading, time\n"
-        "from harnesslab.core.ports import Place\n"
-        "from workers.sandboxes.bubblewrap import Bubblewrap\n"
+        "from harnesslab.core.running.ports import Place\n"
+        "from harnesslab.runtime.sandboxes.bubblewrap import Bubblewrap\n"
         "made = []\n"
         "thread = threading.Thread(target=lambda: made.append(Bubblewrap().open(Place())))\n"
         "thread.start(); thread.join()\n"
@@ -150,7 +150,7 @@ def test_a_bubblewrap_that_can_not_start_is_refused(opened: Opener, monkeypatch:
 
 
 def test_all_user_ids_taken_is_said(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
-    from workers.sandboxes import users
+    from harnesslab.runtime.sandboxes import users
 
     for name in ("FIRST", "LAST"):  # a range that no other run on this machine takes from
         monkeypatch.setattr(users, name, 1_000_000 + os.getpid())

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.workers.sandboxes.conftest import Opener
+from tests.runtime.sandboxes.conftest import Opener
 
 NOBODY = 65534
 ROOT = Path(__file__).parents[3]
@@ -23,9 +23,9 @@ PROJECT = (
     "harnesslab/core",
     "tests/__init__.py",
     "tests/workers/__init__.py",
-    "tests/workers/sandboxes",
+    "tests/runtime/sandboxes",
     "workers/__init__.py",
-    "workers/sandboxes",
+    "harnesslab/runtime/sandboxes",
 )
 PACKAGES = (
     "_pytest",
@@ -80,7 +80,7 @@ def test_everything_holds_for_an_ordinary_user(copy: tuple[Path, str], tests: st
         return  # they ran as one already
     folder, python = copy
     found = subprocess.run(
-        [python, "-m", "pytest", "-q", f"tests/workers/sandboxes/test_{tests}.py"],
+        [python, "-m", "pytest", "-q", f"tests/runtime/sandboxes/test_{tests}.py"],
         cwd=folder,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,

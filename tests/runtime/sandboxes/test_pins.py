@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from harnesslab.core.ports import Place, SandboxRefused
-from tests.workers.sandboxes.conftest import Opener
-from workers.sandboxes import pins
-from workers.sandboxes.pins import NAMES
+from harnesslab.core.running.ports import Place, SandboxRefused
+from harnesslab.runtime.sandboxes import pins
+from harnesslab.runtime.sandboxes.pins import NAMES
+from tests.runtime.sandboxes.conftest import Opener
 
 CASES: dict[str, tuple[str, Sequence[str]]] = {
     pins.ADDRESSES: ("python3 -c 'print(id(object()))'; grep stack /proc/self/maps", ()),

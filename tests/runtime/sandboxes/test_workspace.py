@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from harnesslab.core.ports import Limits, Place, SandboxRefused
-from tests.workers.sandboxes.conftest import Opener
-from tests.workers.sandboxes.test_isolation import still_works
-from workers.sandboxes.bubblewrap import BubblewrapSandbox
-from workers.sandboxes.inside.tree import END, FILE, FOLDER, HEADER, UP
-from workers.sandboxes.workspace import Reader
+from harnesslab.core.running.ports import Limits, Place, SandboxRefused
+from harnesslab.runtime.sandboxes.bubblewrap import BubblewrapSandbox
+from harnesslab.runtime.sandboxes.inside.tree import END, FILE, FOLDER, HEADER, UP
+from harnesslab.runtime.sandboxes.workspace import Reader
+from tests.runtime.sandboxes.conftest import Opener
+from tests.runtime.sandboxes.test_isolation import still_works
 
 
 def test_files_go_in_and_come_out(sandbox: BubblewrapSandbox) -> None:

@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from workers.training.repository import Repository
+from harnesslab.runtime.training.repository import Repository
 
 ENVIRON = {
     **os.environ,

@@ -8,18 +8,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from harnesslab.actions import engines, jobs, progress
-from harnesslab.actions.bindings import bind
-from harnesslab.actions.panels import store_panel
-from harnesslab.core.cases import Budgets, CaseDefinition, Verifier
-from harnesslab.core.experiments import Binding, Plan
-from harnesslab.core.panels import PanelDefinition
-from harnesslab.core.recipe import HarnessSource
-from harnesslab.core.training import Proposer, ProposerKind, TrainingPlan
+from harnesslab.actions import progress
+from harnesslab.actions.engines import registration as engines
+from harnesslab.actions.jobs import lifecycle as jobs
+from harnesslab.actions.projects.bindings import bind
+from harnesslab.actions.projects.panels import store_panel
+from harnesslab.core.measuring.experiments import Binding, Plan
+from harnesslab.core.running.cases import Budgets, CaseDefinition, Verifier
+from harnesslab.core.running.panels import PanelDefinition
+from harnesslab.core.running.recipe import HarnessSource
+from harnesslab.core.training.training import Proposer, ProposerKind, TrainingPlan
 from harnesslab.store.models import Job, JobState, PanelRevision, Project
-from tests.workers.driver.rig import HEAD
-from tests.workers.engines.loopback import raw_server, response
-from tests.workers.training.repositories import run_git
+from tests.runtime.driver.rig import HEAD
+from tests.runtime.engines.loopback import raw_server, response
+from tests.runtime.training.repositories import run_git
 from workers.tasks.attempts import Attempt
 from workers.tasks.jobs import KINDS
 

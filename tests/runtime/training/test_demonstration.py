@@ -10,17 +10,17 @@ import pytest
 from django.conf import settings
 
 from harnesslab.actions.demonstration import train_demonstration
-from harnesslab.actions.engines import ensure_embedded
-from harnesslab.core.certification import CertificateVerdict
-from harnesslab.core.promotion import CRITERIA, judge
-from harnesslab.queries.measurements import certificates_of, measured
-from harnesslab.queries.trainings import epochs_of, latest_memo
+from harnesslab.actions.engines.registration import ensure_embedded
+from harnesslab.core.deciding.promotion import CRITERIA, judge
+from harnesslab.core.measuring.certification import CertificateVerdict
+from harnesslab.queries.experiments.measurements import certificates_of, measured
+from harnesslab.queries.trainings.training import epochs_of, latest_memo
+from harnesslab.runtime.demonstration.repository import PATCHES
+from harnesslab.runtime.demonstration.shell_cases import FORKING, TRAINING_CASES
+from harnesslab.runtime.engines.hosting import hosted
 from harnesslab.store.models import Job, Rollout
 from harnesslab.store.text import as_object, thawed
-from tests.workers.training.rules import drain
-from workers.demonstration.repository import PATCHES
-from workers.demonstration.shell_cases import FORKING, TRAINING_CASES
-from workers.engines.hosting import hosted
+from tests.runtime.training.rules import drain
 
 pytestmark = [pytest.mark.serial, pytest.mark.django_db]
 CASES = tuple(case for case in TRAINING_CASES if case.name in ("make-folder", "rename-file", FORKING.name))

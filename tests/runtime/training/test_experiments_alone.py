@@ -9,21 +9,23 @@ from typing import Any
 import pytest
 
 from harnesslab import queue as bell
-from harnesslab.actions import measurements, progress, trainings
-from harnesslab.actions.certifications import ask_audits
-from harnesslab.actions.experiments import refresh
-from harnesslab.actions.mirrors import note_made
-from harnesslab.actions.rollouts import store_recording
-from harnesslab.core.experiments import Kind, Plan, State
-from harnesslab.core.rollout import Outcome
-from harnesslab.core.training import Proposer, ProposerKind
-from harnesslab.queries.measurements import measured
+from harnesslab.actions import progress
+from harnesslab.actions.experiments import measurements
+from harnesslab.actions.experiments.certifications import ask_audits
+from harnesslab.actions.experiments.sources import refresh
+from harnesslab.actions.projects.mirrors import note_made
+from harnesslab.actions.rollouts.storing import store_recording
+from harnesslab.actions.trainings import lifecycle as trainings
+from harnesslab.core.measuring.experiments import Kind, Plan, State
+from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.training.training import Proposer, ProposerKind
+from harnesslab.queries.experiments.measurements import measured
 from harnesslab.queries.mirrors import waiting_experiments
 from harnesslab.store.models import Epoch, Experiment, Job, JobState, Mirror, SourceFile
 from harnesslab.store.text import as_object, thawed
 from tests.recordings import recording
-from tests.workers.training import rules
-from tests.workers.training.rules import drain, plan, project
+from tests.runtime.training import rules
+from tests.runtime.training.rules import drain, plan, project
 from workers.tasks.attempts import Attempt
 from workers.tasks.certifications import run_certification
 

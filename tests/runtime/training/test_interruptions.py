@@ -9,20 +9,24 @@ from typing import Any
 import pytest
 
 from harnesslab import queue as bell
-from harnesslab.actions import epochs, jobs, measurements, progress, trainings
-from harnesslab.actions.certifications import ask_audits
-from harnesslab.actions.memos import write_memo
+from harnesslab.actions import progress
+from harnesslab.actions.experiments import measurements
+from harnesslab.actions.experiments.certifications import ask_audits
+from harnesslab.actions.jobs import lifecycle as jobs
+from harnesslab.actions.projects.memos import write_memo
+from harnesslab.actions.trainings import epochs
+from harnesslab.actions.trainings import lifecycle as trainings
 from harnesslab.core.errors import Conflict
-from harnesslab.core.experiments import State
-from harnesslab.core.training import TrainingState
-from harnesslab.queries.measurements import certificates_of, measured
-from harnesslab.queries.trainings import latest_memo
+from harnesslab.core.measuring.experiments import State
+from harnesslab.core.training.training import TrainingState
+from harnesslab.queries.experiments.measurements import certificates_of, measured
+from harnesslab.queries.trainings.training import latest_memo
+from harnesslab.runtime.training.git import GitFailed
+from harnesslab.runtime.training.repository import Repository
 from harnesslab.store.models import Engine, Epoch, Experiment, Job, JobState, Rollout, Training
 from harnesslab.store.text import as_object, frozen, thawed
-from tests.workers.training import rules
-from tests.workers.training.rules import drain, plan, project, queue
-from workers.training.git import GitFailed
-from workers.training.repository import Repository
+from tests.runtime.training import rules
+from tests.runtime.training.rules import drain, plan, project, queue
 
 pytestmark = pytest.mark.django_db
 

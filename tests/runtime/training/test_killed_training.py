@@ -13,13 +13,15 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
-from harnesslab.actions import jobs, progress, trainings
-from harnesslab.core.training import TrainingState
+from harnesslab.actions import progress
+from harnesslab.actions.jobs import lifecycle as jobs
+from harnesslab.actions.trainings import lifecycle as trainings
+from harnesslab.core.training.training import TrainingState
 from harnesslab.store.models import Epoch, Experiment, Job, JobState, Rollout, Training
 from tests.rig import wait_until
+from tests.runtime.training import rules
+from tests.runtime.training.rules import plan, project, queue
 from tests.workers.conftest import Start
-from tests.workers.training import rules
-from tests.workers.training.rules import plan, project, queue
 
 pytestmark = [pytest.mark.serial, pytest.mark.django_db(transaction=True)]
 

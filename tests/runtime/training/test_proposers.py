@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.training import Proposer, ProposerKind
-from tests.workers.training.repositories import make_repository, patch_of, run_git
-from workers.training.proposers import Declined, Occasion, Proposal, proposer
-from workers.training.repository import Repository
+from harnesslab.core.training.training import Proposer, ProposerKind
+from harnesslab.runtime.training.proposers import Declined, Occasion, Proposal, proposer
+from harnesslab.runtime.training.repository import Repository
+from tests.runtime.training.repositories import make_repository, patch_of, run_git
 
 
 def occasion(repository: Repository, *used: str) -> Occasion:

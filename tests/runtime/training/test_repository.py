@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from harnesslab.core.errors import Conflict, InvalidValue
-from tests.workers.training.repositories import make_repository, patch_of, run_git
-from workers.driver.checkout import resolve
-from workers.training.git import GitFailed
-from workers.training.repository import NoChange, OutsideSurface, Repository
-from workers.training.revisions import revisions
+from harnesslab.runtime.driver.checkout import resolve
+from harnesslab.runtime.training.git import GitFailed
+from harnesslab.runtime.training.repository import NoChange, OutsideSurface, Repository
+from harnesslab.runtime.training.revisions import revisions
+from tests.runtime.training.repositories import make_repository, patch_of, run_git
 
 PATCH = b"--- a/harness.py\n+++ b/harness.py\n@@ -1,4 +1,4 @@\n-ONE = 1\n+ONE = 3\n \n \n TWO = 2\n"
 

@@ -11,19 +11,21 @@ import msgspec
 import pytest
 
 from harnesslab import queue as bell
-from harnesslab.actions import measurements, progress, trainings
-from harnesslab.core.attribution import Origin
-from harnesslab.core.certification import CertificateVerdict
+from harnesslab.actions import progress
+from harnesslab.actions.experiments import measurements
+from harnesslab.actions.trainings import lifecycle as trainings
 from harnesslab.core.errors import Conflict, InvalidValue
-from harnesslab.core.experiments import Kind, Plan
-from harnesslab.core.training import Proposer, ProposerKind, TrainingState
-from harnesslab.queries.measurements import certificates_of
-from harnesslab.queries.trainings import latest_memo
+from harnesslab.core.measuring.attribution import Origin
+from harnesslab.core.measuring.certification import CertificateVerdict
+from harnesslab.core.measuring.experiments import Kind, Plan
+from harnesslab.core.training.training import Proposer, ProposerKind, TrainingState
+from harnesslab.queries.experiments.measurements import certificates_of
+from harnesslab.queries.trainings.training import latest_memo
 from harnesslab.store.models import Engine, Epoch, Experiment, Job, Rollout, Training
 from harnesslab.store.text import as_object, thawed
-from tests.workers.training import rules
-from tests.workers.training.repositories import run_git
-from tests.workers.training.rules import CASES, case, drain, plan, project, queue
+from tests.runtime.training import rules
+from tests.runtime.training.repositories import run_git
+from tests.runtime.training.rules import CASES, case, drain, plan, project, queue
 
 pytestmark = pytest.mark.django_db
 

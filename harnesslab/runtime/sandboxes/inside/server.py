@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from workers.sandboxes.inside import forwarder, frames, guard, tree
+from harnesslab.runtime.sandboxes.inside import forwarder, frames, guard, tree
 
 REQUEST_BYTES = 64 * 1024 * 1024
 TICK_MS = 50

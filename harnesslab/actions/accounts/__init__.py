@@ -1,0 +1,1 @@
+"""Users, roles and tokens, and the first admin of an installation."""

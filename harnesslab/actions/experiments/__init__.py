@@ -1,0 +1,1 @@
+"""Experiments: as sources state them, as they are measured here, certified, and decided."""

@@ -1,0 +1,1 @@
+"""Asking for reruns and concluding them; ordering rollouts from the workers."""

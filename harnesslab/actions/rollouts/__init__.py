@@ -1,0 +1,1 @@
+"""Writing rollouts: whole (`storing`), or event by event while they run (`recorder`)."""

@@ -1,0 +1,1 @@
+"""Trainings: begun, stopped, taken up again, and moved forwards epoch by epoch."""

@@ -1,0 +1,1 @@
+"""`harnesslab serve` and `prepare`: processes under one supervisor that leaves none behind."""

@@ -1,0 +1,1 @@
+"""Whether a candidate is promoted: criteria (`promotion`), secondary rewards, and every reason in words."""

@@ -1,0 +1,1 @@
+"""What rollouts add up to: cells, rates with their denominators, paired tests, certificates, attribution."""

@@ -1,0 +1,1 @@
+"""Training as values: its states, the learning memo, and the story of a project's baseline."""

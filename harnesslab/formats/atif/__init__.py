@@ -1,0 +1,1 @@
+"""ATIF trajectories, alone or inside a Harbor trial."""

@@ -1,0 +1,1 @@
+"""Harbor: trials, their job, results, the viewer's form, and task folders read as cases."""

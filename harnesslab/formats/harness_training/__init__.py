@@ -1,0 +1,1 @@
+"""harness-training runs: the experiment, its decision, and one rollout a case."""

@@ -1,0 +1,1 @@
+"""Inspect logs, JSON or archive: samples, events, messages and scores."""

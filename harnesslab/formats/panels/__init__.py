@@ -1,0 +1,1 @@
+"""Panels as folders: read, and written so that reading them gives the same digest."""

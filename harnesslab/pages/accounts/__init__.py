@@ -1,0 +1,1 @@
+"""The login page, one's own account, and the list of users."""

@@ -1,0 +1,1 @@
+"""The projects home and what belongs to a project: binding, panels, memo, story."""

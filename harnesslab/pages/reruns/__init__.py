@@ -1,0 +1,1 @@
+"""Asking for reruns, what came of them, and regression cases."""

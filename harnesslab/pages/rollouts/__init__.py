@@ -1,0 +1,1 @@
+"""The list of rollouts, one rollout, its manifest and bundle; requests grouped by what was asked."""

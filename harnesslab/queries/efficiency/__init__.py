@@ -1,0 +1,1 @@
+"""The efficiency page: its numbers, tables and words."""

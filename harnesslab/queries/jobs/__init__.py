@@ -1,0 +1,1 @@
+"""Jobs as read models, and the names of their groups."""

@@ -1,0 +1,1 @@
+"""The projects home, and what a project is bound to."""
