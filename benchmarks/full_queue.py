@@ -72,11 +72,11 @@ def _parent() -> int:
 
 def _click(parent: int) -> float:
     from harnesslab.actions.reruns.lifecycle import request
-    from harnesslab.core.running.rerun import Mode, Plan
+    from harnesslab.core.running.rerun import Mode, RerunPlan
     from harnesslab.store.models import Rollout
 
     began = time.monotonic()
-    rerun = request(parent, Plan(mode=Mode.LIVE), user=None)
+    rerun = request(parent, RerunPlan(mode=Mode.LIVE), user=None)
     _until(lambda: Rollout.objects.filter(rerun=rerun, steps__gte=1).exists(), "the first step")
     waited = time.monotonic() - began
     _ended_group(f"rerun {rerun.pk}")
@@ -85,12 +85,12 @@ def _click(parent: int) -> float:
 
 def _drain(parent: int, jobs: int, server: int) -> None:
     from harnesslab.actions.reruns.lifecycle import request
-    from harnesslab.core.running.rerun import Mode, Plan
+    from harnesslab.core.running.rerun import Mode, RerunPlan
     from harnesslab.store.models import Job, Rollout
 
     before = Rollout.objects.count()
     began = time.monotonic()
-    asked = [request(parent, Plan(mode=Mode.RECORDED), user=None).pk for _ in range(jobs)]
+    asked = [request(parent, RerunPlan(mode=Mode.RECORDED), user=None).pk for _ in range(jobs)]
     queued = time.monotonic() - began
     _until(lambda: Rollout.objects.count() - before > jobs // 3, "a third of the jobs", 3600)
     killed = _kill_worker(server)

@@ -39,18 +39,18 @@ from django.db import connections  # noqa: E402
 from harnesslab.actions.engines import registration as engines  # noqa: E402
 from harnesslab.actions.engines import slots  # noqa: E402
 from harnesslab.actions.engines.guarded import GuardedEngine  # noqa: E402
-from harnesslab.actions.rollouts.recorder import Ending, Recorder  # noqa: E402
+from harnesslab.actions.rollouts.recorder import Recorder, RolloutEnding  # noqa: E402
 from harnesslab.actions.tables import migrate  # noqa: E402
 from harnesslab.core.conditions.manifest import Manifest  # noqa: E402
 from harnesslab.core.running.cases import Budgets, CaseDefinition  # noqa: E402
-from harnesslab.core.running.ports import Engine, Exchange, ModelRequest  # noqa: E402
+from harnesslab.core.running.ports import EnginePort, Exchange, ModelRequest  # noqa: E402
 from harnesslab.core.running.recipe import HarnessSource, Recipe, SideEffects  # noqa: E402
 from harnesslab.core.running.record import Record  # noqa: E402
-from harnesslab.core.running.rerun import Mode, Plan  # noqa: E402
+from harnesslab.core.running.rerun import Mode, RerunPlan  # noqa: E402
 from harnesslab.core.running.rollout import Outcome, Recording, Source  # noqa: E402
 from harnesslab.core.trace.trace import Trace  # noqa: E402
 from harnesslab.runtime.driver.agent import AgentBoundary  # noqa: E402
-from harnesslab.runtime.driver.episode import Episode  # noqa: E402
+from harnesslab.runtime.driver.episode import DrivenEpisode  # noqa: E402
 from harnesslab.runtime.driver.inbox import Inbox  # noqa: E402
 from harnesslab.runtime.driver.model import call_model  # noqa: E402
 from harnesslab.runtime.driver.outside import Nowhere  # noqa: E402
@@ -71,7 +71,7 @@ RECIPE = Recipe(
 class Timed:
     """An engine that remembers how long it took."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: EnginePort) -> None:
         self._engine = engine
         self.took = 0.0
 
@@ -92,9 +92,9 @@ def recorder() -> Recorder:
     return Recorder(Recording(manifest, Trace((), (), ()), Outcome.RUNNING, "bench", Source("b", manifest.digest, "b")))
 
 
-def episode(engine: Any, plan: Plan | None = None, record: Record | None = None) -> Episode:
+def episode(engine: Any, plan: RerunPlan | None = None, record: Record | None = None) -> DrivenEpisode:
     """Begin an episode that is recorded in the database."""
-    return Episode(RECIPE, recorder(), engine, Nowhere(), lambda: False, plan, record)
+    return DrivenEpisode(RECIPE, recorder(), engine, Nowhere(), lambda: False, plan, record)
 
 
 @contextmanager
@@ -108,7 +108,7 @@ def gateway(engine: Any) -> Iterator[Callable[[list[Any]], float]]:
         while not ended.is_set():
             boundary.turn(0.05)
         boundary.close()
-        begun.writer.finish(Ending(Outcome.UNKNOWN))  # type: ignore[attr-defined]
+        begun.writer.finish(RolloutEnding(Outcome.UNKNOWN))  # type: ignore[attr-defined]
         connections.close_all()
 
     driver = threading.Thread(target=drive)
@@ -148,7 +148,7 @@ def overhead(calls: int) -> None:
         wholes.setdefault(name, []).append(whole * 1000)
         costs.setdefault(name, []).append((whole - timed.took) * 1000)
 
-    def looped(begun: Episode, messages: list[Any]) -> None:
+    def looped(begun: DrivenEpisode, messages: list[Any]) -> None:
         call_model(begun, messages, None, SETTINGS, "")
         begun.release()
         begun.writer.flush()
@@ -189,7 +189,7 @@ class Constant:
         raise AttributeError(name)
 
 
-def steps_of(begun: Episode, steps: int, window: int) -> float:
+def steps_of(begun: DrivenEpisode, steps: int, window: int) -> float:
     """Take steps of one model and one tool call and return the seconds; the transcript keeps its last messages."""
     messages: list[Any] = [{"role": "user", "content": "go"}]
     began = time.perf_counter()
@@ -205,7 +205,7 @@ def steps_of(begun: Episode, steps: int, window: int) -> float:
 
 def serving(steps: int, window: int, *, profile: bool) -> None:
     """Print how many steps a second a recorded rerun serves, harness process left out."""
-    import harnesslab.core.running.ports as ports
+    from harnesslab.core.running import ports
 
     class Echo(Nowhere):
         def run(self, command: object, **_: object) -> ports.Execution:
@@ -216,11 +216,11 @@ def serving(steps: int, window: int, *, profile: bool) -> None:
     steps_of(live, steps, window)
     live.release()
     trace = live.writer.builder.trace()
-    live.writer.finish(Ending(Outcome.UNKNOWN))  # type: ignore[attr-defined]
+    live.writer.finish(RolloutEnding(Outcome.UNKNOWN))  # type: ignore[attr-defined]
     began = time.perf_counter()
     record = Record(trace)
     indexed = time.perf_counter() - began
-    again = episode(Constant(), Plan(mode=Mode.RECORDED), record)
+    again = episode(Constant(), RerunPlan(mode=Mode.RECORDED), record)
     profiler = cProfile.Profile()
     if profile:
         profiler.enable()
@@ -228,7 +228,7 @@ def serving(steps: int, window: int, *, profile: bool) -> None:
     profiler.disable()
     began = time.perf_counter()
     again.release()
-    again.writer.finish(Ending(Outcome.UNKNOWN))  # type: ignore[attr-defined]
+    again.writer.finish(RolloutEnding(Outcome.UNKNOWN))  # type: ignore[attr-defined]
     packed = time.perf_counter() - began
     assert again.counts.served == 2 * steps
     print(

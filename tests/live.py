@@ -13,7 +13,7 @@ from harnesslab.actions.reruns import lifecycle as reruns
 from harnesslab.actions.rollouts.storing import store_recording
 from harnesslab.core.running.cases import CaseDefinition
 from harnesslab.core.running.recipe import HarnessSource, Recipe, SideEffects
-from harnesslab.core.running.rerun import Mode, Plan
+from harnesslab.core.running.rerun import Mode, RerunPlan
 from harnesslab.core.running.rollout import Grade, Origin, Outcome
 from harnesslab.core.trace.events import RolloutStarted, ToolCall
 from harnesslab.core.trace.trace import Trace
@@ -42,9 +42,9 @@ def rerunnable(
     return Rollout.objects.get(pk=rollout.pk)
 
 
-def asked(parent: Rollout, plan: Plan | None = None, regression: RegressionCase | None = None) -> Rerun:
+def asked(parent: Rollout, plan: RerunPlan | None = None, regression: RegressionCase | None = None) -> Rerun:
     """Ask for a rerun."""
-    return reruns.request(parent.pk, plan or Plan(mode=Mode.LIVE, attempts=3), user=None, regression=regression)
+    return reruns.request(parent.pk, plan or RerunPlan(mode=Mode.LIVE, attempts=3), user=None, regression=regression)
 
 
 def attempted(

@@ -14,7 +14,7 @@ from harnesslab.actions.experiments.measurements import Purpose, measure
 from harnesslab.actions.trainings.lifecycle import train
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import Conflict, InvalidValue
-from harnesslab.core.measuring.experiments import Kind, Plan, State
+from harnesslab.core.measuring.experiments import ExperimentKind, MeasuringPlan, State
 from harnesslab.core.training.training import Proposer, ProposerKind, TrainingPlan
 from harnesslab.queries.experiments.measurements import experiment_named, plan_of
 from harnesslab.queries.panels import revision_named
@@ -25,10 +25,10 @@ from harnesslab.store.models import Experiment, PanelRevision, Training
 HOTTEST = 10.0
 LONGEST_TIMEOUT = 7 * 24 * 3600.0
 _DIGEST = re.compile("[0-9a-f]{4,64}")
-_A = TypeVar("_A", bound="Asked")
+_A = TypeVar("_A", bound="MeasuringRequest")
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MeasuringRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What an experiment and a training have in common."""
 
     project: str
@@ -43,7 +43,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A subset of the panel's; None for all of them."""
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> MeasuringPlan:
         """How each case is measured; raises `InvalidValue`."""
         hot = self.temperature
         if hot is not None and not 0 <= hot <= HOTTEST:
@@ -51,7 +51,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         settings: dict[str, JSON] = {} if hot is None else {"temperature": hot}
         if self.cases is not None and not self.cases:
             raise InvalidValue("no case was chosen", where="cases")
-        return Plan(self.engine, self.trials, self.seed, settings, self.cases).checked()
+        return MeasuringPlan(self.engine, self.trials, self.seed, settings, self.cases).checked()
 
     @property
     def revision_of_panel(self) -> PanelRevision:
@@ -62,7 +62,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return revision_named(self.project, self.panel)
 
 
-class AskedExperiment(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AskedExperiment(MeasuringRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One pass of a harness revision over a panel."""
 
     revision: str
@@ -73,7 +73,7 @@ class AskedExperiment(Asked, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """External id of the experiment that it is judged against."""
 
 
-class AskedTraining(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AskedTraining(MeasuringRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A loop of epochs; it has either a folder of patches or a command."""
 
     epochs: int
@@ -101,13 +101,19 @@ def asked_of(kind: type[_A], document: Mapping[str, object]) -> _A:
 def ask_experiment(asked: AskedExperiment, user: User | None = None, key: str = "") -> Experiment:
     """Order an experiment; raises what `measure` raises, and `InvalidValue` for what can't be asked."""
     project = get_project(asked.project)
-    if asked.kind not in ("", *Kind):
+    if asked.kind not in ("", *ExperimentKind):
         raise InvalidValue(
-            f"no kind of experiment: {asked.kind[:40]!r}", where="kind", hint=f"one of {', '.join(Kind)}"
+            f"no kind of experiment: {asked.kind[:40]!r}", where="kind", hint=f"one of {', '.join(ExperimentKind)}"
         )
     baseline = experiment_named(asked.baseline, asked.project) if asked.baseline else None
-    kind = Kind(asked.kind) if asked.kind else Kind.CANDIDATE if baseline is not None else Kind.EVAL
-    if kind is Kind.CANDIDATE and baseline is None:
+    kind = (
+        ExperimentKind(asked.kind)
+        if asked.kind
+        else ExperimentKind.CANDIDATE
+        if baseline is not None
+        else ExperimentKind.EVAL
+    )
+    if kind is ExperimentKind.CANDIDATE and baseline is None:
         raise InvalidValue("a candidate needs a baseline that it is judged against", where="baseline")
     if baseline is not None and not baseline.plan:
         raise Conflict(

@@ -14,7 +14,7 @@ from harnesslab.actions.projects.panels import store_panel
 from harnesslab.actions.reruns.orders import order
 from harnesslab.actions.rollouts.storing import store_recording
 from harnesslab.actions.trainings.lifecycle import train
-from harnesslab.core.measuring.experiments import Binding, Plan
+from harnesslab.core.measuring.experiments import Binding, MeasuringPlan
 from harnesslab.core.running.cases import CaseDefinition
 from harnesslab.core.running.panels import PanelDefinition
 from harnesslab.core.running.recipe import RUN, HarnessSource, Recipe, SideEffects
@@ -57,7 +57,7 @@ def train_demonstration(cases: Sequence[CaseDefinition] = TRAINING_CASES, patche
     project = bind(TRAINING_PROJECT, binding)
     panel = store_panel(TRAINING_PROJECT, "small shell", PanelDefinition(tuple(cases)))
     plan = TrainingPlan(
-        measure=Plan(EMBEDDED_NAME, root_seed=str(ROOT_SEED)),
+        measure=MeasuringPlan(EMBEDDED_NAME, root_seed=str(ROOT_SEED)),
         proposer=Proposer(ProposerKind.PATCHES, folder=str(patches)),
         epochs=len(list(patches.glob("*.patch"))) or 1,
         unchanged=True,

@@ -15,7 +15,7 @@ from harnesslab.actions.projects.mirrors import keep_up
 from harnesslab.actions.trainings.epochs import advance
 from harnesslab.core.deciding.promotion import StrictPareto
 from harnesslab.core.errors import HarnessLabError
-from harnesslab.core.measuring.experiments import Kind, State
+from harnesslab.core.measuring.experiments import ExperimentKind, State
 from harnesslab.core.natural import natural
 from harnesslab.queries.experiments.measurements import get_measured
 from harnesslab.queries.jobs.groups import AUDITS, EXPERIMENT, PROPOSALS, rollouts_group
@@ -35,7 +35,7 @@ def after(group: str) -> None:
 
 def follow_up() -> None:
     """Look after everything that runs: what a killed process left undone is done now."""
-    unjudged = Q(state=State.DONE, kind=Kind.CANDIDATE, decision=b"") & ~Q(baseline__state=State.RUNNING)
+    unjudged = Q(state=State.DONE, kind=ExperimentKind.CANDIDATE, decision=b"") & ~Q(baseline__state=State.RUNNING)
     alone = Experiment.objects.filter(Q(state=State.RUNNING) | unjudged & Q(baseline__isnull=False), training=None)
     for experiment in alone.exclude(plan=b"").values_list("pk", flat=True):
         after(rollouts_group(experiment))
@@ -63,7 +63,7 @@ def _after_experiment(experiment_id: int) -> None:
         return
     conclude(experiment_id)
     row = get_measured(experiment_id)
-    judged = row.kind != Kind.CANDIDATE or row.baseline is None or row.decision
+    judged = row.kind != ExperimentKind.CANDIDATE or row.baseline is None or row.decision
     if row.state == State.DONE and not judged and row.baseline is not None and row.baseline.state != State.RUNNING:
         decide(row, StrictPareto.name)
 

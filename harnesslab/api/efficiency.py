@@ -8,7 +8,7 @@ from ninja import Router
 from harnesslab.actions.rollouts.anatomies import prepare
 from harnesslab.queries.efficiency.page import Efficiency, uncounted
 from harnesslab.queries.efficiency.page import efficiency as numbers
-from harnesslab.queries.experiments.sums import Asked
+from harnesslab.queries.experiments.sums import EfficiencyQuery
 
 router = Router()
 
@@ -16,5 +16,5 @@ router = Router()
 @router.get("/efficiency", response=Efficiency)
 def efficiency(request: HttpRequest) -> Efficiency:
     """One to eight experiments, `e=ID&e=ID`; `kind`, `answers` and `cases` as on the page."""
-    asked = Asked.of(request.GET.getlist("e"), request.GET)
+    asked = EfficiencyQuery.of(request.GET.getlist("e"), request.GET)
     return numbers(asked, prepare(uncounted(asked)))

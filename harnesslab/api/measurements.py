@@ -8,23 +8,18 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpRequest
-from ninja import Body, Schema, Status
+from ninja import Body, Status
 
 from harnesslab.actions.asking import AskedExperiment, ask_experiment, asked_of
 from harnesslab.actions.experiments import measurements as actions
 from harnesslab.api import experiments
+from harnesslab.api.cancelling import Cancelled
 from harnesslab.api.keys import key_of
 from harnesslab.api.permissions import require
 from harnesslab.queries.experiments.progress import Progress, progress_of
 from harnesslab.queries.panels import PanelRow, panel_rows
 
 router = experiments.router
-
-
-class Cancelled(Schema):
-    """How many rollouts were asked to stop."""
-
-    asked: int
 
 
 @router.post("/experiments", response={201: Progress})

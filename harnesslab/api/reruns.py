@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from ninja import Body, Router, Schema, Status
 
 from harnesslab.actions.reruns import lifecycle as actions
+from harnesslab.api.cancelling import Cancelled
 from harnesslab.api.keys import key_of
 from harnesslab.api.permissions import require
 from harnesslab.core.errors import InvalidValue
@@ -37,12 +38,6 @@ class NewMeasurement(Schema):
     attempts: int = 10
     seed: str = DRAWN
     engine: str = ""
-
-
-class Cancelled(Schema):
-    """How many attempts were asked to stop."""
-
-    asked: int
 
 
 @router.post("/rollouts/{int:rollout_id}/reruns", response={201: RerunView})

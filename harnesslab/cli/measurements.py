@@ -15,7 +15,7 @@ from harnesslab.cli.following import follow
 from harnesslab.cli.terminal import printable
 from harnesslab.core.deciding.decision_words import decision_sentence
 from harnesslab.core.errors import HarnessLabError
-from harnesslab.core.measuring.experiments import Kind, State
+from harnesslab.core.measuring.experiments import ExperimentKind, State
 from harnesslab.queries.experiments.certificates import CertificateRow, audits, certificates
 from harnesslab.queries.experiments.listing import experiment_rows, get_experiment
 from harnesslab.queries.experiments.measurements import experiment_named, get_measured
@@ -42,7 +42,10 @@ def experiment() -> None:
 @click.option("--temperature", type=float, default=0.0, show_default=True)
 @click.option("--case", "cases", multiple=True, metavar="NAME", help="Only this case; may be repeated.")
 @click.option(
-    "--kind", type=click.Choice([kind.value for kind in Kind]), default=None, help="candidate with --baseline."
+    "--kind",
+    type=click.Choice([kind.value for kind in ExperimentKind]),
+    default=None,
+    help="candidate with --baseline.",
 )
 @click.option("--baseline", default="", metavar="EXTERNAL_ID", help="The experiment it is judged against.")
 @click.option("--key", default="", help="Idempotency key: the same key gives the experiment that is already there.")

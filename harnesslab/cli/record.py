@@ -19,7 +19,7 @@ from harnesslab.actions.engines.guarded import GuardedEngine
 from harnesslab.actions.engines.registration import EMBEDDED_NAME, ensure_embedded
 from harnesslab.actions.jobs import lifecycle as jobs
 from harnesslab.actions.jobs.leases import HeldLease
-from harnesslab.actions.rollouts.recorder import Ending, Placement, Recorder
+from harnesslab.actions.rollouts.recorder import Placement, Recorder, RolloutEnding
 from harnesslab.actions.tables import ready_tables
 from harnesslab.cli.server.serve import answers
 from harnesslab.cli.terminal import printable
@@ -27,13 +27,13 @@ from harnesslab.config import served_at
 from harnesslab.core.canonical import JSON
 from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.running.ports import Engine
+from harnesslab.core.running.ports import EnginePort
 from harnesslab.core.running.rollout import Grade, Origin, Outcome, Recording, Source
 from harnesslab.core.trace.trace import Trace
 from harnesslab.queries.engines import engine_named
 from harnesslab.runtime.driver.agent import AgentBoundary
 from harnesslab.runtime.driver.command import variables
-from harnesslab.runtime.driver.episode import Ended, Episode
+from harnesslab.runtime.driver.episode import DrivenEpisode, Ended
 from harnesslab.runtime.driver.inbox import Inbox
 from harnesslab.runtime.driver.outside import Nowhere, conditions, recipe_of, run_outside
 from harnesslab.runtime.engines.catalogue import engine as make_engine
@@ -49,7 +49,7 @@ class Upstream:
 
     name: str
     model: str
-    engine: Engine
+    engine: EnginePort
     seed_honoured: bool | None = None
 
 
@@ -110,7 +110,7 @@ def _recorded(asked: Upstream, case: str, project: str, command: tuple[str, ...]
     job, token = jobs.begin("record", {"command": printable(name)})
     with HeldLease(job.pk, token, lambda: False) as lease, served(inbox) as gateway:
         recorder = Recorder(_recording(document, asked, name, case, project), Placement(job=job.pk))
-        episode = Episode(
+        episode = DrivenEpisode(
             recipe_of(name, case, asked.name),
             recorder,
             asked.engine,
@@ -124,7 +124,7 @@ def _recorded(asked: Upstream, case: str, project: str, command: tuple[str, ...]
         try:
             code, end = run_outside(episode, boundary, command, environ, document.digest)
         except BaseException as error:
-            recorder.finish(Ending(Outcome.INFRA_ERROR, error=f"{type(error).__name__}: {error}"))
+            recorder.finish(RolloutEnding(Outcome.INFRA_ERROR, error=f"{type(error).__name__}: {error}"))
             jobs.fail(job.pk, token, f"{type(error).__name__}: {error}")
             raise
         recorder.rollout = recorder.finish(_ending(end, code, episode, inbox))
@@ -133,11 +133,11 @@ def _recorded(asked: Upstream, case: str, project: str, command: tuple[str, ...]
         return code, recorder
 
 
-def _ending(end: Ended, code: int, episode: Episode, inbox: Inbox) -> Ending:
+def _ending(end: Ended, code: int, episode: DrivenEpisode, inbox: Inbox) -> RolloutEnding:
     facts: dict[str, JSON] = {"counts": episode.counts.to_json(), "agent": {"exit_code": code}}
     facts |= {"why": end.why} if end.why else {}
     facts |= {"gateway_refused": inbox.refusals} if inbox.refusals else {}
-    return Ending(end.outcome, error=end.why or None, facts=facts)
+    return RolloutEnding(end.outcome, error=end.why or None, facts=facts)
 
 
 def _recording(document: Manifest, asked: Upstream, name: str, case: str, project: str) -> Recording:

@@ -13,7 +13,7 @@ from harnesslab.actions.tables import ready_tables
 from harnesslab.cli.terminal import printable
 from harnesslab.core.errors import HarnessLabError, InvalidValue
 from harnesslab.core.running.recipe import SAME
-from harnesslab.core.running.rerun import Mode, OnMiss, Plan, Switch
+from harnesslab.core.running.rerun import Mode, OnMiss, RerunPlan, Switch
 from harnesslab.queries.reruns.listing import RerunView, rerun_view
 from harnesslab.queries.reruns.previews import preview
 
@@ -69,9 +69,9 @@ def rerun(rollout: int, key: str, *, only_preview: bool, wait: bool, as_json: bo
         raise NothingRan(f"rerun {view.id} could not run: {view.attempts[0].status}")
 
 
-def _plan(mode: str, on_miss: str, switches: Sequence[str], **rest: Any) -> Plan:
+def _plan(mode: str, on_miss: str, switches: Sequence[str], **rest: Any) -> RerunPlan:
     """Return the plan that the options state; the rest are the plan's own fields by name."""
-    return Plan(mode=Mode(mode), on_miss=OnMiss(on_miss), switches=dict(map(_switch, switches)), **rest)
+    return RerunPlan(mode=Mode(mode), on_miss=OnMiss(on_miss), switches=dict(map(_switch, switches)), **rest)
 
 
 def _switch(text: str) -> tuple[str, Switch]:

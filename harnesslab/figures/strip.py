@@ -29,7 +29,7 @@ _WORD = {
 }
 
 
-class Cell(Protocol):
+class StripStep(Protocol):
     """What the strip needs of an aligned step."""
 
     @property
@@ -53,7 +53,7 @@ class Cell(Protocol):
         """Its first row."""
 
 
-def strip_figure(cells: Sequence[Cell]) -> dict[str, Any]:
+def strip_figure(cells: Sequence[StripStep]) -> dict[str, Any]:
     """Return a Plotly figure; colours are the page's tokens, which the page's script puts in."""
     size = -(-len(cells) // BARS) or 1
     bins = [cells[start : start + size] for start in range(0, len(cells), size)]
@@ -62,7 +62,7 @@ def strip_figure(cells: Sequence[Cell]) -> dict[str, Any]:
     return {"data": data, "layout": {**_layout(len(bins)), "meta": {"starts": starts}}}
 
 
-def _bars(name: str, gone: str, bins: Sequence[Sequence[Cell]]) -> dict[str, Any]:
+def _bars(name: str, gone: str, bins: Sequence[Sequence[StripStep]]) -> dict[str, Any]:
     worst = [min((cell.relation for cell in cells), key=_WORST.index) for cells in bins]
     shown = [any(cell.relation != gone for cell in cells) for cells in bins]
     return {
@@ -85,7 +85,7 @@ def _bars(name: str, gone: str, bins: Sequence[Sequence[Cell]]) -> dict[str, Any
     }
 
 
-def _text(name: str, cells: Sequence[Cell], relation: str) -> str:
+def _text(name: str, cells: Sequence[StripStep], relation: str) -> str:
     steps = [step for cell in cells if (step := cell.step_a if name == "A" else cell.step_b) is not None]
     if not steps:
         return ""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from harnesslab.core.measuring.experiments import ExperimentRecord, Kind, Verdict
+from harnesslab.core.measuring.experiments import ExperimentKind, ExperimentRecord, Verdict
 from harnesslab.core.running.rollout import Recording
 from harnesslab.formats.reading.inputs import Report, Unit
 from harnesslab.formats.reading.sniff import Shape
@@ -75,7 +75,7 @@ def _record(ledger: Ledger, row: Mapping[str, str], external_id: str, kept: str,
     baseline = any(row.get(name, "").lower().startswith("baseline") for name in _SAID)
     return ExperimentRecord(
         external_id=external_id,
-        kind=Kind.BASELINE if baseline else Kind.CANDIDATE,
+        kind=ExperimentKind.BASELINE if baseline else ExperimentKind.CANDIDATE,
         revision=row.get("commit", ""),
         parent_revision=kept.split(" #")[0],
         baseline=kept,

@@ -14,7 +14,7 @@ from harnesslab.core.trace.events import Usage
 from harnesslab.core.trace.messages import text_of, view
 from harnesslab.formats.reading.conversation import answer_parts
 from harnesslab.formats.reading.fields import elapsed, epoch_time, given, moment, most_used, rows_of
-from harnesslab.formats.reading.inputs import Line, Report, Unit
+from harnesslab.formats.reading.inputs import JsonLine, Report, Unit
 from harnesslab.formats.reading.session_events import SessionEvents
 from harnesslab.formats.reading.sniff import Shape
 from harnesslab.formats.reading.values import items, mapping, text
@@ -38,7 +38,7 @@ def recognises(shape: Shape) -> bool:
 def read(unit: Unit, report: Report) -> Iterator[Recording]:
     """Yield the file's sessions, each from its header to the next, one in memory at a time."""
     source_digest, position = unit.digest(), 0
-    lines: list[Line] = []
+    lines: list[JsonLine] = []
     for line in rows_of(unit, report):
         if text(line.value.get("type")) in _AGENTS and any(item.value.get("type") == "message" for item in lines):
             yield _recording(lines, Source(unit.name, source_digest, NAME, position), report)
@@ -49,7 +49,7 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
     yield _recording(lines, Source(unit.name, source_digest, NAME, position), report)
 
 
-def _recording(lines: Sequence[Line], source: Source, report: Report) -> Recording:
+def _recording(lines: Sequence[JsonLine], source: Source, report: Report) -> Recording:
     header = next((line.value for line in lines if text(line.value.get("type")) in _AGENTS), {})
     harness = _AGENTS.get(text(header.get("type")), "")
     replies = [mapping(line.value.get("message")) for line in lines if line.value.get("type") == "message"]

@@ -14,7 +14,7 @@ _SPANS = "import the agent's own log of the run instead, which keeps what spans 
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class UnsupportedShape:
     """A shape with the reason for not importing it, and what would help."""
 
     matches: Callable[[Shape], bool]
@@ -95,59 +95,65 @@ def _yaml(shape: Shape) -> bool:
     return len(told) > 1 and all(line.lstrip()[:1] in "-#" or ":" in line for line in told[:20])
 
 
-_KNOWN: tuple[Known, ...] = (
-    Known(_has("atof_version", "kind"), "an ATOF event stream, which is not supported", "import the ATIF made from it"),
-    Known(_has("resourceSpans"), "an OpenTelemetry span export (OTLP), which is not supported", _SPANS),
-    Known(_has("batches"), "a Grafana Tempo span export, which is not supported", _SPANS),
-    Known(_jaeger, "a Jaeger span export, which is not supported", _SPANS),
-    Known(_has("trace", "observations"), "a Langfuse trace export, which is not supported", _SPANS),
-    Known(_first(_monocle), "a Monocle span list, which is not supported", _SPANS),
-    Known(_first(_span), "a list of OpenTelemetry spans, which is not supported", _SPANS),
-    Known(_first(_span_group), "a dump of OpenTelemetry spans, which is not supported", _SPANS),
-    Known(
+_KNOWN: tuple[UnsupportedShape, ...] = (
+    UnsupportedShape(
+        _has("atof_version", "kind"), "an ATOF event stream, which is not supported", "import the ATIF made from it"
+    ),
+    UnsupportedShape(_has("resourceSpans"), "an OpenTelemetry span export (OTLP), which is not supported", _SPANS),
+    UnsupportedShape(_has("batches"), "a Grafana Tempo span export, which is not supported", _SPANS),
+    UnsupportedShape(_jaeger, "a Jaeger span export, which is not supported", _SPANS),
+    UnsupportedShape(_has("trace", "observations"), "a Langfuse trace export, which is not supported", _SPANS),
+    UnsupportedShape(_first(_monocle), "a Monocle span list, which is not supported", _SPANS),
+    UnsupportedShape(_first(_span), "a list of OpenTelemetry spans, which is not supported", _SPANS),
+    UnsupportedShape(_first(_span_group), "a dump of OpenTelemetry spans, which is not supported", _SPANS),
+    UnsupportedShape(
         _has("total", "passed", "instances"),
         "a summary of results per instance, without traces",
         "import the trajectories it sums up",
     ),
-    Known(
+    UnsupportedShape(
         _has("instance_id", "model_patch", "model_name_or_path"),
         "SWE-bench predictions: patches without traces",
         "import the trajectories of these instances",
     ),
-    Known(
+    UnsupportedShape(
         _has("task", "trial", "outcome"),
         "an analysis of a trial, not the trial itself",
         "import the trial that it is about",
     ),
-    Known(
+    UnsupportedShape(
         _has("_doc", "stub_config"),
         "expected values of a test of an experiment runner, not a recorded run",
         "import the experiment's folder",
     ),
-    Known(_has("task_duration_seconds"), "a table of task durations, without traces", "import the experiment's folder"),
-    Known(
+    UnsupportedShape(
+        _has("task_duration_seconds"), "a table of task durations, without traces", "import the experiment's folder"
+    ),
+    UnsupportedShape(
         _has("metric", "rows"),
         "a table of measured results, without traces",
         "import the runs it was made from",
     ),
-    Known(_first(_commits), "a history of commits or candidates, without runs", "import the experiments' folder"),
-    Known(
+    UnsupportedShape(
+        _first(_commits), "a history of commits or candidates, without runs", "import the experiments' folder"
+    ),
+    UnsupportedShape(
         _first(_openhands_output),
         "OpenHands evaluation output, which is not supported",
         "export the runs as ATIF trajectories",
     ),
-    Known(
+    UnsupportedShape(
         _first(_typed("message.in", "agent.start", "tool.start", "tool.end")),
         "OpenClaw telemetry: it holds prompts and calls without results, and is not supported",
         "import the agent's session files",
     ),
-    Known(_first(_qwen), "a Qwen Code session, which is not supported", "docs/formats.md lists others"),
-    Known(
+    UnsupportedShape(_first(_qwen), "a Qwen Code session, which is not supported", "docs/formats.md lists others"),
+    UnsupportedShape(
         _has("events", "expected"),
         "a test case with its expected result, not a recorded run",
         "import the run's own log",
     ),
-    Known(_toml, "a TOML file, not a trace", "import the folder it belongs to"),
-    Known(_markdown, "a Markdown text, not a trace", "import the data that it describes"),
-    Known(_yaml, "a YAML file, not a trace", "import the folder it belongs to"),
+    UnsupportedShape(_toml, "a TOML file, not a trace", "import the folder it belongs to"),
+    UnsupportedShape(_markdown, "a Markdown text, not a trace", "import the data that it describes"),
+    UnsupportedShape(_yaml, "a YAML file, not a trace", "import the folder it belongs to"),
 )

@@ -21,7 +21,7 @@ from harnesslab.pages.access import needs, user_of
 from harnesslab.pages.render import render
 from harnesslab.queries.comparisons.comparison import (
     Aligned,
-    Compared,
+    ComparedRollouts,
     ComparisonResult,
     aligned,
     compared,
@@ -117,7 +117,7 @@ def compare_override(request: HttpRequest) -> HttpResponse:
     return redirect(f"{reverse('compare')}?{_query(request)}")
 
 
-def _compared(request: HttpRequest) -> Compared:
+def _compared(request: HttpRequest) -> ComparedRollouts:
     return compared(*_prepared(request))
 
 
@@ -141,7 +141,7 @@ def _ids(request: HttpRequest) -> tuple[int, int]:
     return a, b
 
 
-def _rerun_both(found: Compared, summary: ComparisonResult) -> str:
+def _rerun_both(found: ComparedRollouts, summary: ComparisonResult) -> str:
     """Return the query of a rerun of both from the step where they part."""
     parts = summary.first_divergence or summary.first_raw_difference
     ids = f"ids={found.row_a.id},{found.row_b.id}"
@@ -153,7 +153,7 @@ def _row(request: HttpRequest, default: int, total: int) -> int:
     return default if value is None else max(0, min(value, total - 1))
 
 
-def _removed(found: Compared) -> list[tuple[str, int, int, list[str]]]:
+def _removed(found: ComparedRollouts) -> list[tuple[str, int, int, list[str]]]:
     """Return (rule, removals in A, in B, examples) of the rules that removed something."""
     one, two = found.found.removed
     return [

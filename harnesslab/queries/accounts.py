@@ -8,7 +8,7 @@ from harnesslab.accounts.models import ApiToken, User
 from harnesslab.queries.read_model import ReadModel
 
 
-class TokenRow(ReadModel):
+class ApiTokenRow(ReadModel):
     """One token without its secret."""
 
     id: int
@@ -20,10 +20,10 @@ class TokenRow(ReadModel):
     revoked_at: datetime | None
 
 
-def tokens_of(user: User) -> list[TokenRow]:
+def tokens_of(user: User) -> list[ApiTokenRow]:
     """Return a user's tokens, newest first."""
     return [
-        TokenRow(
+        ApiTokenRow(
             id=row.pk,
             name=row.name,
             prefix=row.prefix,

@@ -12,7 +12,7 @@ from harnesslab.core.canonical import JSON
 from harnesslab.core.conditions.manifest import Known, Manifest
 from harnesslab.core.errors import NotFound
 from harnesslab.core.measuring.experiments import State
-from harnesslab.formats.mlflow.spans import Span, instruction, spans
+from harnesslab.formats.mlflow.spans import MlflowSpan, instruction, spans
 from harnesslab.queries.experiments.cells import cells_of
 from harnesslab.queries.experiments.measurements import get_measured
 from harnesslab.queries.read_model import ReadModel
@@ -67,7 +67,7 @@ class RunDocument:
 class TraceDocument:
     """What an MLflow trace says of a rollout."""
 
-    root: Span
+    root: MlflowSpan
     start: float
     tags: Mapping[str, str]
     seal: str
@@ -200,7 +200,7 @@ def trace_document(rollout_id: int, link: str) -> TraceDocument:
     trace = StoredTape(row).trace()
     inside = tuple(spans(trace))
     end = max([span.end for span in inside], default=0.0)
-    root = Span(
+    root = MlflowSpan(
         name=f"{row.case.name} #{row.trial + 1}",
         kind="AGENT",
         start=0.0,

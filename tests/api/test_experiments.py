@@ -11,7 +11,7 @@ from django.test import Client
 from harnesslab.accounts.models import User
 from harnesslab.actions.experiments.sources import store_record
 from harnesslab.core.canonical import JSON
-from harnesslab.core.measuring.experiments import ExperimentRecord, Kind, Verdict
+from harnesslab.core.measuring.experiments import ExperimentKind, ExperimentRecord, Verdict
 
 pytestmark = pytest.mark.django_db
 
@@ -29,8 +29,8 @@ def get(api: Client, path: str) -> Any:
 
 
 def test_experiments_are_filtered_and_have_every_field(api: Client) -> None:
-    store_record(ExperimentRecord("base", kind=Kind.BASELINE, certification={"a": {"verdict": "forked"}}))
-    store_record(ExperimentRecord("next", kind=Kind.CANDIDATE, verdict=Verdict.PROMOTED, baseline="base"))
+    store_record(ExperimentRecord("base", kind=ExperimentKind.BASELINE, certification={"a": {"verdict": "forked"}}))
+    store_record(ExperimentRecord("next", kind=ExperimentKind.CANDIDATE, verdict=Verdict.PROMOTED, baseline="base"))
     _, page = get(api, "experiments?decision=promoted")
     (row,) = page["rows"]
     assert (row["external_id"], row["kind"], row["decision"], row["baseline"]) == (

@@ -11,7 +11,7 @@ from harnesslab.actions.experiments.sources import store_record
 from harnesslab.actions.imports.importing import import_unit
 from harnesslab.cli import register
 from harnesslab.cli.main import cli
-from harnesslab.core.measuring.experiments import ExperimentRecord, Kind, Verdict
+from harnesslab.core.measuring.experiments import ExperimentKind, ExperimentRecord, Verdict
 from tests.formats.harness_matrix.test_harness_matrix import document, trial
 from tests.formats.making import file_unit
 
@@ -26,7 +26,7 @@ def run(*arguments: str) -> str:
 
 
 def test_the_table_says_what_became_of_each() -> None:
-    store_record(ExperimentRecord("base", kind=Kind.BASELINE, revision="a" * 40, solved=3, total=9))
+    store_record(ExperimentRecord("base", kind=ExperimentKind.BASELINE, revision="a" * 40, solved=3, total=9))
     store_record(ExperimentRecord("next", baseline="base", verdict=Verdict.PROMOTED, reason="keep", solved=5, total=9))
     store_record(ExperimentRecord("gone", facts={"indexed": False}))
     heading, base, following, gone = run().splitlines()
@@ -37,8 +37,8 @@ def test_the_table_says_what_became_of_each() -> None:
 
 
 def test_it_filters_by_the_words_that_it_prints() -> None:
-    store_record(ExperimentRecord("base", kind=Kind.BASELINE))
-    store_record(ExperimentRecord("next", kind=Kind.CANDIDATE, baseline="base", verdict=Verdict.REJECTED))
+    store_record(ExperimentRecord("base", kind=ExperimentKind.BASELINE))
+    store_record(ExperimentRecord("next", kind=ExperimentKind.CANDIDATE, baseline="base", verdict=Verdict.REJECTED))
     assert [row["external_id"] for row in json.loads(run("--kind", "baseline", "--json"))] == ["base"]
     assert [row["external_id"] for row in json.loads(run("--decision", "rejected", "--json"))] == ["next"]
     assert "[baseline|candidate|eval]" in run("--help")

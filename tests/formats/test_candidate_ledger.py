@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harnesslab.core.measuring.experiments import ExperimentRecord, Kind, Verdict
+from harnesslab.core.measuring.experiments import ExperimentKind, ExperimentRecord, Verdict
 from harnesslab.formats import candidate_ledger
 from harnesslab.formats.reading.inputs import InputFile, Report, Unit
 from harnesslab.formats.registry import experiments, recognise
@@ -44,8 +44,8 @@ def test_a_row_is_measured_against_the_last_one_that_was_kept() -> None:
     first, worse, better, last = rows(
         f"{HEADING}a1\t2.0\tkeep\tbaseline (default)\nb2\t2.1\tdiscard\tx\nc3\t1.9\tkeep\ty\nd4\t0\tcrash\tz\n"
     )
-    assert (first.kind, first.baseline, first.parent_revision) == (Kind.BASELINE, "", "")
-    assert (worse.kind, worse.baseline, worse.parent_revision) == (Kind.CANDIDATE, "a1", "a1")
+    assert (first.kind, first.baseline, first.parent_revision) == (ExperimentKind.BASELINE, "", "")
+    assert (worse.kind, worse.baseline, worse.parent_revision) == (ExperimentKind.CANDIDATE, "a1", "a1")
     assert [row.baseline for row in (better, last)] == ["a1", "c3"]
     assert (worse.mechanism, worse.revision, worse.metrics) == ("x", "b2", {"val_bpb": "2.1"})
 
@@ -67,7 +67,7 @@ def test_correctness_says_neither_what_was_kept_nor_what_a_row_was_measured_agai
     )
     assert [row.external_id for row in (base, passed, failed)] == ["kernels 0", "kernels 1", "kernels 0 #2"]
     assert [row.verdict for row in (base, passed, failed)] == [None, None, None]
-    assert (base.kind, passed.baseline, failed.reason) == (Kind.BASELINE, "", "fail")
+    assert (base.kind, passed.baseline, failed.reason) == (ExperimentKind.BASELINE, "", "fail")
 
 
 def test_tabs_commas_quotes_and_odd_bytes_stay_in_the_description() -> None:
@@ -102,4 +102,4 @@ def test_the_real_ledgers_have_every_row(name: str, count: int, promoted: int, r
         rejected,
     )
     assert len({row.external_id for row in found}) == count
-    assert found[0].kind is Kind.BASELINE
+    assert found[0].kind is ExperimentKind.BASELINE

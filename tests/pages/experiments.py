@@ -7,7 +7,7 @@ from typing import Any
 
 from harnesslab.actions.experiments.sources import refresh, store_record
 from harnesslab.actions.rollouts.storing import store_recording
-from harnesslab.core.measuring.experiments import ExperimentRecord, Kind, Verdict
+from harnesslab.core.measuring.experiments import ExperimentKind, ExperimentRecord, Verdict
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.store.models import Experiment
 from tests.recordings import recording
@@ -34,7 +34,7 @@ def lineage(project: str = "tests") -> list[Experiment]:
     """A baseline, a rejected and a promoted candidate, the baseline measured again, and it again unchanged."""
     same: dict[str, Any] = {"project": project}
     promoted: dict[str, Any] = {
-        "kind": Kind.BASELINE,
+        "kind": ExperimentKind.BASELINE,
         "revision": "c" * 40,
         "parent_revision": "a" * 40,
         "baseline": "base",
@@ -44,7 +44,7 @@ def lineage(project: str = "tests") -> list[Experiment]:
         measured(
             "base",
             {"one": SOLVED, "two": FAILED, "odd": FAILED},
-            kind=Kind.BASELINE,
+            kind=ExperimentKind.BASELINE,
             revision="a" * 40,
             certification={"one": {"verdict": "deterministic"}, "odd": {"verdict": "forked"}},
             **same,
@@ -52,7 +52,7 @@ def lineage(project: str = "tests") -> list[Experiment]:
         measured(
             "worse",
             {"one": FAILED, "two": FAILED},
-            kind=Kind.CANDIDATE,
+            kind=ExperimentKind.CANDIDATE,
             revision="b" * 40,
             parent_revision="a" * 40,
             baseline="base",
@@ -63,8 +63,19 @@ def lineage(project: str = "tests") -> list[Experiment]:
             **same,
         ),
         measured("better", {"one": SOLVED, "two": SOLVED}, verdict=Verdict.PROMOTED, **promoted),
-        measured("again", {"one": SOLVED, "two": SOLVED, "odd": FAILED}, kind=Kind.BASELINE, revision="c" * 40, **same),
         measured(
-            "same", {"one": SOLVED, "two": FAILED}, kind=Kind.BASELINE, revision="c" * 40, baseline="again", **same
+            "again",
+            {"one": SOLVED, "two": SOLVED, "odd": FAILED},
+            kind=ExperimentKind.BASELINE,
+            revision="c" * 40,
+            **same,
+        ),
+        measured(
+            "same",
+            {"one": SOLVED, "two": FAILED},
+            kind=ExperimentKind.BASELINE,
+            revision="c" * 40,
+            baseline="again",
+            **same,
         ),
     ]

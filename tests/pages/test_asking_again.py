@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from harnesslab import queue
-from harnesslab.core.running.rerun import Mode, OnMiss, Plan, Switch
+from harnesslab.core.running.rerun import Mode, OnMiss, RerunPlan, Switch
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.pages.reruns.plans import form_of, plan_of
 from harnesslab.store.models import Rerun, Rollout
@@ -18,10 +18,10 @@ from tests import live
 pytestmark = pytest.mark.django_db
 
 PLANS = [
-    Plan(mode=Mode.LIVE, attempts=4, seed="drawn", engine="E", revision="r2", temperature=0.5, max_tokens=9),
-    Plan(mode=Mode.LIVE, from_step=2, seed="17", temperature=0.0),
-    Plan(mode=Mode.HYBRID, switches={"tool:run": Switch.LIVE, "model": Switch.FAIL}, on_miss=OnMiss.LIVE),
-    Plan(mode=Mode.RECORDED, self_test=True),
+    RerunPlan(mode=Mode.LIVE, attempts=4, seed="drawn", engine="E", revision="r2", temperature=0.5, max_tokens=9),
+    RerunPlan(mode=Mode.LIVE, from_step=2, seed="17", temperature=0.0),
+    RerunPlan(mode=Mode.HYBRID, switches={"tool:run": Switch.LIVE, "model": Switch.FAIL}, on_miss=OnMiss.LIVE),
+    RerunPlan(mode=Mode.RECORDED, self_test=True),
 ]
 
 
@@ -31,7 +31,7 @@ def no_bell(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("plan", PLANS)
-def test_a_plan_becomes_the_form_that_states_it(plan: Plan) -> None:
+def test_a_plan_becomes_the_form_that_states_it(plan: RerunPlan) -> None:
     assert plan_of(form_of(plan)) == plan
 
 
@@ -54,7 +54,7 @@ def test_a_form_changed_after_going_back_is_another_rerun(as_operator: Client) -
 
 
 def test_an_attempt_that_asked_nothing_is_compared_at_a_level_it_has(as_operator: Client) -> None:
-    rerun = live.asked(live.rerunnable(), Plan(mode=Mode.LIVE))
+    rerun = live.asked(live.rerunnable(), RerunPlan(mode=Mode.LIVE))
     made = live.attempted(rerun, 0, same=False, outcome=Outcome.INTERRUPTED)
     assert "&level=" in html.unescape(as_operator.get(f"/reruns/{rerun.pk}/").content.decode())
     Rollout.objects.filter(pk=made.pk).update(output_tokens=None)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from harnesslab.actions.rollouts import anatomies
 from harnesslab.actions.rollouts.anatomies import prepare
-from harnesslab.actions.rollouts.recorder import Ending, Recorder
+from harnesslab.actions.rollouts.recorder import Recorder, RolloutEnding
 from harnesslab.actions.rollouts.storing import store_recording
 from harnesslab.core.measuring.anatomy import Anatomy
 from harnesslab.core.running.rollout import Outcome
@@ -173,7 +173,7 @@ def test_a_recorded_rollout_is_counted_when_it_ends(db: None) -> None:
     recorder = Recorder(recording(experiment="live"))
     recorder.builder.model_call([], usage=Usage(5, 3))
     assert isinstance(recorder.builder.events[-1], ModelCall)
-    row = recorder.finish(Ending(Outcome.SOLVED))
+    row = recorder.finish(RolloutEnding(Outcome.SOLVED))
     found = Anatomy.from_json(thawed(row.anatomy))
     assert (found.calls, found.input, found.output, found.submitted) == (1, 5, 3, True)
 

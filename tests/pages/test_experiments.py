@@ -9,7 +9,7 @@ from django.test import Client
 
 from harnesslab.actions.experiments.sources import refresh, store_record
 from harnesslab.actions.rollouts.storing import store_recording
-from harnesslab.core.measuring.experiments import ExperimentRecord, Kind, State, Verdict
+from harnesslab.core.measuring.experiments import ExperimentKind, ExperimentRecord, State, Verdict
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.queries.experiments import listing as queries
 from harnesslab.queries.experiments.filters import ExperimentFilter
@@ -29,11 +29,13 @@ def measured(name: str, outcome: Outcome, **record: Any) -> Experiment:
 @pytest.fixture
 def pair() -> tuple[Experiment, Experiment]:
     return (
-        measured("base", Outcome.SOLVED, kind=Kind.BASELINE, certification={"c": {"verdict": "deterministic"}}),
+        measured(
+            "base", Outcome.SOLVED, kind=ExperimentKind.BASELINE, certification={"c": {"verdict": "deterministic"}}
+        ),
         measured(
             "next",
             Outcome.TIMEOUT,
-            kind=Kind.CANDIDATE,
+            kind=ExperimentKind.CANDIDATE,
             baseline="base",
             verdict=Verdict.REJECTED,
             reason="regressed_baseline_tasks",
@@ -105,7 +107,7 @@ def test_an_experiment_without_rollouts_shows_what_is_stated(as_viewer: Client) 
 
 
 def test_a_cancelled_experiment_says_so_on_its_page_and_in_the_list(as_viewer: Client) -> None:
-    made = measured("stopped", Outcome.SOLVED, kind=Kind.EVAL)
+    made = measured("stopped", Outcome.SOLVED, kind=ExperimentKind.EVAL)
     Experiment.objects.filter(pk=made.pk).update(state=State.CANCELLED)
     assert "An evaluation, cancelled before its end; 1 of 1 cases solved." in page(
         as_viewer, f"/experiments/{made.pk}/"

@@ -10,8 +10,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from harnesslab.core.measuring.attribution import Attribution, Origin
-from harnesslab.core.measuring.experiments import Kind, Verdict
+from harnesslab.core.measuring.attribution import Attribution, DifferenceOrigin
+from harnesslab.core.measuring.experiments import ExperimentKind, Verdict
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.queries.experiments import outcome_matrix
 from harnesslab.store.models import Experiment
@@ -66,7 +66,7 @@ def test_what_can_not_be_compared_gets_a_sentence(as_viewer: Client) -> None:
 def test_the_grid_sets_baseline_and_trained_side_by_side_and_subtracts_training_cases(as_viewer: Client) -> None:
     base, *_ = lineage()
     extra = {"one": SOLVED, "held out": SOLVED, "refused": Outcome.REFUSED, "left": Outcome.NOT_RUN}
-    measured("eval", extra, kind=Kind.EVAL, revision="c" * 40)
+    measured("eval", extra, kind=ExperimentKind.EVAL, revision="c" * 40)
     address = f"/experiments/grid/?project={base.project_id}"
     text = page(as_viewer, address)
     assert "2 harness revisions" in text
@@ -88,7 +88,7 @@ def attributed(base: Experiment, row: Experiment) -> dict[str, Any]:
     a, b = (each.rollouts.get(case__name="one").pk for each in (base, row))
     outcomes = ("solved", "failed_verification")
     where: dict[str, Any] = {"flipped": True, "step": 1, "boundary": "harness", "cause": "declared"}
-    flip = Attribution("one", 0, a, b, outcomes, Origin.HARNESS, **where)
+    flip = Attribution("one", 0, a, b, outcomes, DifferenceOrigin.HARNESS, **where)
     return {"regressions": ["one"], "attribution": [flip.to_json()], "excluded": {"odd": "forked"}, "provisional": True}
 
 
@@ -110,7 +110,9 @@ def test_an_experiment_shows_every_reason_where_it_parts_and_how_outcomes_moved(
 
 def test_the_card_says_what_measuring_the_baseline_again_flipped(as_viewer: Client) -> None:
     *_, again, same = lineage()
-    later = measured("later", {"one": SOLVED}, kind=Kind.CANDIDATE, verdict=Verdict.REJECTED, baseline="again")
+    later = measured(
+        "later", {"one": SOLVED}, kind=ExperimentKind.CANDIDATE, verdict=Verdict.REJECTED, baseline="again"
+    )
     for row in (same, later):
         text = page(as_viewer, f"/experiments/{row.pk}/")
         assert "Measured again unchanged (same): 1 of 2 cases flipped by nothing: two." in text

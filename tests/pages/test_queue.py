@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from harnesslab import queue
-from harnesslab.core.running.rerun import Mode, Plan
+from harnesslab.core.running.rerun import Mode, RerunPlan
 from harnesslab.store.models import Job, JobState
 from tests import live
 
@@ -37,7 +37,7 @@ def test_an_empty_queue_says_what_would_be_here(as_viewer: Client) -> None:
 
 
 def test_running_comes_first_with_progress_then_what_waits_with_its_place_then_what_ended(as_operator: Client) -> None:
-    rerun = live.asked(live.rerunnable(), Plan(mode=Mode.LIVE, attempts=4))
+    rerun = live.asked(live.rerunnable(), RerunPlan(mode=Mode.LIVE, attempts=4))
     live.attempted(rerun, 0, same=True)
     live.running(rerun, 1)
     page = text(as_operator, "/jobs/")
@@ -52,7 +52,7 @@ def test_running_comes_first_with_progress_then_what_waits_with_its_place_then_w
 
 
 def test_a_kind_is_shown_alone(as_viewer: Client) -> None:
-    live.asked(live.rerunnable(), Plan(mode=Mode.LIVE))
+    live.asked(live.rerunnable(), RerunPlan(mode=Mode.LIVE))
     Job.objects.create(kind="import", state=JobState.DONE, ended_at=timezone.now())
     assert "import 1 ended" in text(as_viewer, "/jobs/")
     only = text(as_viewer, "/jobs/?kind=import", **PART)
@@ -61,7 +61,7 @@ def test_a_kind_is_shown_alone(as_viewer: Client) -> None:
 
 
 def test_cancelling_needs_an_operator_and_ends_a_waiting_job_at_once(as_viewer: Client, as_operator: Client) -> None:
-    live.asked(live.rerunnable(), Plan(mode=Mode.LIVE))
+    live.asked(live.rerunnable(), RerunPlan(mode=Mode.LIVE))
     job = Job.objects.get()
     assert "cancel" not in text(as_viewer, "/jobs/", **PART)
     assert "cancel" in text(as_operator, "/jobs/", **PART)
@@ -71,7 +71,7 @@ def test_cancelling_needs_an_operator_and_ends_a_waiting_job_at_once(as_viewer: 
 
 
 def test_more_jobs_take_no_more_queries(as_viewer: Client) -> None:
-    rerun = live.asked(live.rerunnable(), Plan(mode=Mode.LIVE, attempts=3))
+    rerun = live.asked(live.rerunnable(), RerunPlan(mode=Mode.LIVE, attempts=3))
     live.running(rerun, 0)
 
     def count() -> int:
@@ -80,7 +80,7 @@ def test_more_jobs_take_no_more_queries(as_viewer: Client) -> None:
         return len(captured)
 
     few = count()
-    again = live.asked(rerun.parent, Plan(mode=Mode.LIVE, attempts=20))
+    again = live.asked(rerun.parent, RerunPlan(mode=Mode.LIVE, attempts=20))
     live.running(again, 0)
     live.attempted(again, 1, same=True)
     assert count() == few <= 9

@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from harnesslab import queue
-from harnesslab.core.running.rerun import Mode, Plan
+from harnesslab.core.running.rerun import Mode, RerunPlan
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.store.models import RegressionCase, Rerun
 from tests import live
@@ -38,7 +38,7 @@ def case(client: Client) -> RegressionCase:
 
 def measured(found: RegressionCase, revision: str, bad: int, n: int, seed: str = "same") -> Rerun:
     asked = live.asked(
-        found.parent, Plan(mode=Mode.LIVE, from_step=1, attempts=n, revision=revision, seed=seed), regression=found
+        found.parent, RerunPlan(mode=Mode.LIVE, from_step=1, attempts=n, revision=revision, seed=seed), regression=found
     )
     for attempt in range(n):
         live.attempted(asked, attempt, same=None, bad=attempt < bad, outcome=Outcome.FAILED_VERIFICATION)

@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from harnesslab import queue
 from harnesslab.actions.rollouts.recorder import Placement, Recorder
 from harnesslab.core.running.recipe import SideEffects
-from harnesslab.core.running.rerun import Mode, Plan
+from harnesslab.core.running.rerun import Mode, RerunPlan
 from harnesslab.core.running.rollout import Origin, Outcome
 from harnesslab.core.trace.events import RolloutStarted, UserTurn
 from harnesslab.store.models import Job, Rerun, Rollout
@@ -200,7 +200,7 @@ def test_the_page_begins_with_the_finding_and_never_shows_a_rate_without_its_n(a
 
 
 def test_a_running_rerun_refreshes_itself_and_an_ended_one_stops(as_operator: Client) -> None:
-    rerun = live.asked(live.rerunnable(), Plan(mode=Mode.LIVE, attempts=2))
+    rerun = live.asked(live.rerunnable(), RerunPlan(mode=Mode.LIVE, attempts=2))
     live.running(rerun, 0)
     page = as_operator.get(f"/reruns/{rerun.pk}/").content.decode()
     assert 'hx-trigger="every 1s"' in page
@@ -248,7 +248,7 @@ def test_reruns_stay_out_of_a_cases_rate_and_are_counted_beside(as_viewer: Clien
 
 @pytest.mark.parametrize("address", ["/reruns/", "/reruns/{rerun}/", "/rollouts/{rollout}/"])
 def test_more_attempts_and_reruns_take_no_more_queries(as_viewer: Client, address: str) -> None:
-    rerun = live.asked(live.rerunnable(), Plan(mode=Mode.LIVE, attempts=6))
+    rerun = live.asked(live.rerunnable(), RerunPlan(mode=Mode.LIVE, attempts=6))
     live.attempted(rerun, 0, same=True)
     place = address.format(rerun=rerun.pk, rollout=rerun.parent_id)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from harnesslab.actions.rollouts.recorder import Ending, Recorder
+from harnesslab.actions.rollouts.recorder import Recorder, RolloutEnding
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.trace.events import ToolCall
 from tests.recordings import recording
@@ -29,7 +29,7 @@ def test_new_events_are_added_at_the_end_and_the_ending_is_said(as_viewer: Clien
     assert f'hx-get="{here}running/?seen=2"' in part
     nothing = as_viewer.get(f"{here}running/?seen=2", headers=PART).content.decode()
     assert "hx-swap-oob" not in nothing
-    recorder.finish(Ending(Outcome.SOLVED))
+    recorder.finish(RolloutEnding(Outcome.SOLVED))
     ended = as_viewer.get(f"{here}running/?seen=2", headers=PART).content.decode()
     assert "It has ended" in ended
     assert "hx-trigger" not in ended.split("</p>")[0]

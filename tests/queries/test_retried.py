@@ -7,7 +7,7 @@ import pytest
 from harnesslab import queue
 from harnesslab.actions.reruns.orders import conclude
 from harnesslab.actions.rollouts.storing import store_recording
-from harnesslab.core.running.rerun import Mode, Plan
+from harnesslab.core.running.rerun import Mode, RerunPlan
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.queries.reruns.listing import rerun_view
 from harnesslab.store.models import Job, JobState, Rollout
@@ -23,7 +23,7 @@ def no_bell(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_that_left_the_record_and_went_on_live_went_another_way_though_nothing_judged_it() -> None:
-    rerun = live.asked(live.rerunnable(), Plan(mode=Mode.HYBRID))
+    rerun = live.asked(live.rerunnable(), RerunPlan(mode=Mode.HYBRID))
     made = store_recording(recording(outcome=Outcome.UNKNOWN, facts={"went_live_after": {"why": "a miss"}}), None)
     Rollout.objects.filter(pk=made.pk).update(rerun=rerun, mode="hybrid")
     conclude(made.pk, diverged=False)
@@ -40,7 +40,7 @@ def test_one_that_left_the_record_and_went_on_live_went_another_way_though_nothi
     ],
 )
 def test_what_an_attempt_says(commands: tuple[str, ...], retried: int, same: bool | None, status: str) -> None:
-    rerun = live.asked(live.rerunnable(), Plan(mode=Mode.LIVE))
+    rerun = live.asked(live.rerunnable(), RerunPlan(mode=Mode.LIVE))
     made = store_recording(recording(commands, retried=retried), None)
     Rollout.objects.filter(pk=made.pk).update(rerun=rerun, mode="live")
     Job.objects.update(state=JobState.DONE)

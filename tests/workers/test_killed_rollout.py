@@ -18,7 +18,7 @@ from harnesslab.actions.engines import registration as engines
 from harnesslab.actions.jobs import lifecycle as jobs
 from harnesslab.actions.reruns import lifecycle as reruns
 from harnesslab.actions.reruns import orders
-from harnesslab.core.running.rerun import Mode, Plan
+from harnesslab.core.running.rerun import Mode, RerunPlan
 from harnesslab.core.trace import seals
 from harnesslab.core.trace.events import ModelCall
 from harnesslab.queries.reruns.listing import rerun_view
@@ -97,7 +97,7 @@ def test_a_killed_attempt_of_a_rerun_is_no_sample_of_its_own(start: Start, tmp_p
         register(served.address)
         first = start()
         parent = ends(order(recipe(tmp_path, case(command=40.0))))
-        rerun = reruns.request(parent.result["rollout"], Plan(mode=Mode.LIVE), user=None)
+        rerun = reruns.request(parent.result["rollout"], RerunPlan(mode=Mode.LIVE), user=None)
         in_mid_step()
         first.kill()
         job = Job.objects.get(group=f"rerun {rerun.pk}")

@@ -17,7 +17,7 @@ from harnesslab.core.conditions.manifest import Known
 from harnesslab.core.errors import Conflict, InvalidValue
 from harnesslab.core.running.predicates import Predicate, What
 from harnesslab.core.running.recipe import DRAWN
-from harnesslab.core.running.rerun import Mode, Plan, Switch
+from harnesslab.core.running.rerun import Mode, RerunPlan, Switch
 from harnesslab.core.trace import seals
 from harnesslab.core.trace.events import RolloutEnded
 from harnesslab.queries.reruns.listing import recipe_of, rerun_view
@@ -35,7 +35,7 @@ from workers.tasks.attempts import Attempt
 
 pytestmark = pytest.mark.django_db
 
-LIVE = Plan(mode=Mode.LIVE)
+LIVE = RerunPlan(mode=Mode.LIVE)
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +62,7 @@ def made(folder: Path, *answers: str, **fields: Any) -> Rollout:
     return get_rollout(result["rollout"])
 
 
-def rerun(rollout: Rollout, plan: Plan, *answers: str) -> Rerun:
+def rerun(rollout: Rollout, plan: RerunPlan, *answers: str) -> Rerun:
     """Ask for a rerun and run all its attempts against a served model."""
     with model(*answers) as served:
         Engine.objects.update(address=served.address)
@@ -159,7 +159,7 @@ def test_a_stopped_job_leaves_an_interrupted_rollout(tmp_path: Path) -> None:
 
 def test_live_attempts_with_the_same_seed_go_as_the_parent_did(tmp_path: Path) -> None:
     parent = made(tmp_path, "echo hi", "submit")
-    view = rerun_view(rerun(parent, Plan(mode=Mode.LIVE, attempts=2), "echo hi", "submit", "echo hi", "submit").pk)
+    view = rerun_view(rerun(parent, RerunPlan(mode=Mode.LIVE, attempts=2), "echo hi", "submit", "echo hi", "submit").pk)
     assert view.same is not None
     assert (view.same.k, view.same.n, view.ended) == (2, 2, False)  # this test runs the jobs, so that none has ended
     assert [row.status for row in view.attempts] == ["as the parent"] * 2
@@ -170,7 +170,7 @@ def test_live_attempts_with_the_same_seed_go_as_the_parent_did(tmp_path: Path) -
 
 def test_an_attempt_that_answers_otherwise_parts(tmp_path: Path) -> None:
     parent = made(tmp_path, "echo hi", "submit")
-    view = rerun_view(rerun(parent, Plan(mode=Mode.LIVE, seed=DRAWN), "echo ho", "submit").pk)
+    view = rerun_view(rerun(parent, RerunPlan(mode=Mode.LIVE, seed=DRAWN), "echo ho", "submit").pk)
     assert view.attempts[0].status == "parts from the parent"
     assert "0/1" in view.sentence
     assert "drawn seeds" in view.sentence
@@ -180,15 +180,15 @@ def test_an_attempt_that_answers_otherwise_parts(tmp_path: Path) -> None:
 
 def test_a_recorded_rerun_and_its_self_test_say_what_they_show(tmp_path: Path) -> None:
     parent = made(tmp_path, "echo flows on", "submit")
-    view = rerun_view(rerun(parent, Plan(mode=Mode.RECORDED), "unused").pk)
+    view = rerun_view(rerun(parent, RerunPlan(mode=Mode.RECORDED), "unused").pk)
     assert view.sentence.startswith("The record is complete")
-    test = rerun_view(rerun(parent, Plan(mode=Mode.RECORDED, self_test=True), "unused").pk)
+    test = rerun_view(rerun(parent, RerunPlan(mode=Mode.RECORDED, self_test=True), "unused").pk)
     assert test.sentence.startswith("Self-test passed")
 
 
 def test_a_miss_is_a_divergence_and_no_infra_error(tmp_path: Path) -> None:
     parent = made(tmp_path, "echo hi", "submit")
-    plan = Plan(mode=Mode.HYBRID, switches={"tool": Switch.FAIL})
+    plan = RerunPlan(mode=Mode.HYBRID, switches={"tool": Switch.FAIL})
     view = rerun_view(rerun(parent, plan, "unused").pk)
     assert view.attempts[0].same is False
     assert "left its record" in view.attempts[0].status
@@ -197,8 +197,8 @@ def test_a_miss_is_a_divergence_and_no_infra_error(tmp_path: Path) -> None:
 
 def test_the_same_key_makes_one_rerun(tmp_path: Path) -> None:
     parent = made(tmp_path, "submit")
-    first = reruns.request(parent.pk, Plan(mode=Mode.LIVE, attempts=2), user=None, key="k")
-    assert reruns.request(parent.pk, Plan(mode=Mode.LIVE, attempts=2), user=None, key="k").pk == first.pk
+    first = reruns.request(parent.pk, RerunPlan(mode=Mode.LIVE, attempts=2), user=None, key="k")
+    assert reruns.request(parent.pk, RerunPlan(mode=Mode.LIVE, attempts=2), user=None, key="k").pk == first.pk
     assert Job.objects.filter(group=f"rerun {first.pk}").count() == 2
 
 
@@ -208,10 +208,10 @@ def test_what_cannot_be_rerun_is_refused_with_the_reason(tmp_path: Path) -> None
         reruns.request(imported.pk, LIVE, user=None)
     parent = made(tmp_path, "sleep 9", "echo hi", "submit", case=case(command=0.3))
     with pytest.raises(Conflict, match="nearest safe one is step 1"):
-        reruns.request(parent.pk, Plan(mode=Mode.LIVE, from_step=2), user=None)
+        reruns.request(parent.pk, RerunPlan(mode=Mode.LIVE, from_step=2), user=None)
     with pytest.raises(Conflict, match="tool:mail"):
-        reruns.request(parent.pk, Plan(mode=Mode.HYBRID, switches={"tool:mail": Switch.LIVE}), user=None)
-    seen = preview(parent.pk, Plan(mode=Mode.LIVE, from_step=2))
+        reruns.request(parent.pk, RerunPlan(mode=Mode.HYBRID, switches={"tool:mail": Switch.LIVE}), user=None)
+    seen = preview(parent.pk, RerunPlan(mode=Mode.LIVE, from_step=2))
     assert seen.nearest == 0
     assert "nearest safe" in seen.refused
     assert seen.calls is not None

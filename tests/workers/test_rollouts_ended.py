@@ -11,11 +11,11 @@ from django.db import IntegrityError
 from harnesslab import queue
 from harnesslab.actions.reruns import lifecycle as reruns
 from harnesslab.actions.reruns import orders
-from harnesslab.actions.rollouts.recorder import Ending, Recorder, interrupt
+from harnesslab.actions.rollouts.recorder import Recorder, RolloutEnding, interrupt
 from harnesslab.core.errors import Conflict, InvalidValue
 from harnesslab.core.running.predicates import Predicate, What
 from harnesslab.core.running.recipe import SideEffects
-from harnesslab.core.running.rerun import Mode, Plan
+from harnesslab.core.running.rerun import Mode, RerunPlan
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.queries.reruns.listing import rerun_view
 from harnesslab.queries.rollouts.listing import get_rollout
@@ -59,7 +59,7 @@ def test_a_rerun_that_was_not_concluded_is_concluded_when_its_job_comes_back(tmp
     parent = made(tmp_path, "submit", case=case(tests={"t": "true"}))
     with model("submit") as served:
         Engine.objects.update(address=served.address)
-        asked = reruns.request(parent.pk, Plan(mode=Mode.LIVE), user=None)
+        asked = reruns.request(parent.pk, RerunPlan(mode=Mode.LIVE), user=None)
         run_all(asked)
     mine = Rollout.objects.get(rerun=asked)
     Rollout.objects.filter(pk=mine.pk).update(facts=b"")
@@ -94,7 +94,7 @@ def test_a_recorder_whose_rollout_was_closed_writes_nothing_more(tmp_path: Path)
     slow = Recorder(recording(), orders_placement(order(recipe(tmp_path, case()))))
     interrupt(slow.rollout.pk)
     with pytest.raises(IntegrityError):
-        slow.finish(Ending(Outcome.SOLVED, reward=1.0))
+        slow.finish(RolloutEnding(Outcome.SOLVED, reward=1.0))
     assert get_rollout(slow.rollout.pk).outcome == "interrupted"
 
 
@@ -152,7 +152,7 @@ def test_a_self_test_fails_where_an_altered_answer_changes_nothing(tmp_path: Pat
     with model("x") as served:
         register(served.address)
         parent = get_rollout(run(order(recipe(tmp_path, case(), code)))["rollout"])
-    asked = reruns.request(parent.pk, Plan(mode=Mode.RECORDED, self_test=True), user=None)
+    asked = reruns.request(parent.pk, RerunPlan(mode=Mode.RECORDED, self_test=True), user=None)
     run_all(asked)
     assert rerun_view(asked.pk).sentence.startswith("Self-test failed")
 
@@ -165,7 +165,7 @@ def test_no_regression_case_begins_before_the_first_step(tmp_path: Path) -> None
 
 def test_a_recorded_rerun_of_work_that_was_judged_goes_the_same_way_and_is_no_sample_of_solving(tmp_path: Path) -> None:
     parent = made(tmp_path, "echo hi > a", "submit", case=case(tests={"there": "[ -f a ]"}))
-    asked = reruns.request(parent.pk, Plan(mode=Mode.RECORDED), user=None)
+    asked = reruns.request(parent.pk, RerunPlan(mode=Mode.RECORDED), user=None)
     run_all(asked)
     view = rerun_view(asked.pk)
     assert view.sentence.startswith("The record is complete")
@@ -177,7 +177,7 @@ def test_a_fork_under_a_drawn_seed_rebuilds_what_chance_gave_the_recording(tmp_p
     parent = made(tmp_path, "python3 -c 'import os; print(os.urandom(8).hex())'", "submit")
     with model("submit") as served:
         Engine.objects.update(address=served.address)
-        asked = reruns.request(parent.pk, Plan(mode=Mode.LIVE, from_step=1, seed="drawn"), user=None)
+        asked = reruns.request(parent.pk, RerunPlan(mode=Mode.LIVE, from_step=1, seed="drawn"), user=None)
         run_all(asked)
     view = rerun_view(asked.pk)
     assert view.attempts[0].same is True, view.attempts[0].status

@@ -19,7 +19,7 @@ from harnesslab.queries.mirrors import (
     waiting_experiments,
     waiting_rollouts,
 )
-from harnesslab.runtime.mirror.server import ROLLOUT_TAG, MirrorFailed, Server
+from harnesslab.runtime.mirror.server import ROLLOUT_TAG, MirrorFailed, TrackingServer
 from workers.tasks.attempts import Attempt
 
 
@@ -42,7 +42,7 @@ class _Pass:
 
     def __init__(self, mirror: MirrorTarget, attempt: Attempt) -> None:
         self._mirror, self._attempt = mirror, attempt
-        self._server = Server(mirror.address)
+        self._server = TrackingServer(mirror.address)
         self._where = self._server.experiment(mirror.name)
         self._base = served_at(settings.CONFIG.home)
         self._done = 0

@@ -12,13 +12,13 @@ from harnesslab.core.errors import NotFound
 from harnesslab.formats.mlflow.run import record_of
 from harnesslab.formats.reading.inputs import InputFile, Unit
 from harnesslab.formats.reading.values import mapping, text
-from harnesslab.runtime.mirror.server import Server
+from harnesslab.runtime.mirror.server import TrackingServer
 from workers.tasks.attempts import Attempt
 
 
 def run_mlflow_import(attempt: Attempt) -> dict[str, Any]:
     """Import experiment by experiment; what is there already is found to be, so that a killed import goes on."""
-    server = Server(str(attempt.payload["address"]))
+    server = TrackingServer(str(attempt.payload["address"]))
     wanted = str(attempt.payload.get("experiment") or "")
     found = {key: name for key, name in server.experiments().items() if wanted in ("", name)}
     if not found:

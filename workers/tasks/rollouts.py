@@ -16,7 +16,7 @@ from harnesslab.actions.engines import slots
 from harnesslab.actions.engines.guarded import GuardedEngine
 from harnesslab.actions.reruns import lifecycle as reruns
 from harnesslab.actions.reruns import orders
-from harnesslab.actions.rollouts.recorder import Ending, Placement, Recorder
+from harnesslab.actions.rollouts.recorder import Placement, Recorder, RolloutEnding
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.running.ports import EngineDown, SandboxRefused
 from harnesslab.core.running.recipe import HarnessKind, Recipe
@@ -25,8 +25,8 @@ from harnesslab.core.running.rollout import UNSCORABLE, Grade, Outcome, Recordin
 from harnesslab.core.trace.trace import Trace
 from harnesslab.queries.engines import engine_named
 from harnesslab.queries.reruns.orders import Order, load
-from harnesslab.runtime.driver.episode import Episode
-from harnesslab.runtime.driver.run import Begun, Done, Parts, run
+from harnesslab.runtime.driver.episode import DrivenEpisode
+from harnesslab.runtime.driver.run import Begun, Done, RolloutParts, run
 from harnesslab.runtime.engines.catalogue import engine as make_engine
 from harnesslab.runtime.sandboxes.choice import sandboxes_for
 from workers.tasks.attempts import Attempt
@@ -102,7 +102,7 @@ class _Run:
         trace = order.record
         if trace is not None and order.plan is not None and order.plan.self_test:
             trace = altered(trace)
-        parts = Parts(
+        parts = RolloutParts(
             recipe=order.recipe,
             engine=guarded,
             sandboxes=sandboxes_for(order.recipe),
@@ -133,7 +133,7 @@ class _Run:
         self._attempt.progress(0, "the sandbox is open; waiting for the first step")
         return self._recorder
 
-    def _after_step(self, episode: Episode) -> None:
+    def _after_step(self, episode: DrivenEpisode) -> None:
         counts, seconds = episode.counts, max(time.monotonic() - self._began, 0.001)
         rate = f", {counts.output_tokens / seconds:.1f} tokens/s" if counts.output_tokens else ""
         served = f", {counts.served} answers served" if counts.served else ""
@@ -146,7 +146,7 @@ class _Run:
         recorder, result = self._recorder, done.result
         if recorder is None:
             return Made(None, Outcome.INFRA_ERROR, result.why)
-        ending = Ending(result.outcome, result.reward, result.state, result.diff, result.why or None, done.facts)
+        ending = RolloutEnding(result.outcome, result.reward, result.state, result.diff, result.why or None, done.facts)
         rollout = recorder.finish(ending)
         orders.conclude(rollout.pk, diverged=result.diverged)
         return Made(rollout.pk, result.outcome, result.why, result.diverged)
@@ -158,7 +158,7 @@ class _Run:
             return Made(None, Outcome.INFRA_ERROR, why)
         try:
             if not recorder.finished:
-                recorder.finish(Ending(Outcome.INFRA_ERROR, error=why, facts={"why": why}))
+                recorder.finish(RolloutEnding(Outcome.INFRA_ERROR, error=why, facts={"why": why}))
         except DatabaseError as error:  # the sweeper closes it once the database is back
             log.warning("rollout %s stays open: %s", recorder.rollout.pk, error)
         return Made(recorder.rollout.pk, Outcome.INFRA_ERROR, why)

@@ -9,14 +9,14 @@ from harnesslab.actions.engines.slots import Slots, turn
 from harnesslab.core.canonical import JSON
 from harnesslab.core.conditions.manifest import Condition
 from harnesslab.core.errors import TryLater
-from harnesslab.core.running.ports import Engine, Exchange, Failure, FailureKind, Health, ModelRequest
+from harnesslab.core.running.ports import EnginePort, Exchange, Failure, FailureKind, Health, ModelRequest
 
 
 class GuardedEngine:
     """Takes a ticket for every request."""
 
     def __init__(
-        self, engine: Engine, kept: Slots, engine_id: int, ceiling: int, model: str, stopped: Callable[[], bool]
+        self, engine: EnginePort, kept: Slots, engine_id: int, ceiling: int, model: str, stopped: Callable[[], bool]
     ) -> None:
         self._engine, self._slots, self._id = engine, kept, engine_id
         self._ceiling, self._model, self._stopped = ceiling, model, stopped

@@ -15,7 +15,7 @@ from harnesslab.core.conditions.manifest import Difference
 from harnesslab.core.contracts.contract import Contract
 from harnesslab.core.deciding.promotion import Decision, judge
 from harnesslab.core.errors import Conflict, HarnessLabError, NotComparable
-from harnesslab.core.measuring.attribution import Attribution, Origin, measurement_faults, origin_of
+from harnesslab.core.measuring.attribution import Attribution, DifferenceOrigin, measurement_faults, origin_of
 from harnesslab.core.measuring.cells import Cell
 from harnesslab.core.measuring.certification import CertificateVerdict
 from harnesslab.core.measuring.experiments import State, Verdict
@@ -120,7 +120,7 @@ def _beside(row: Experiment, found: list[Attribution], differences: list[Identit
             if certificate.verdict is not CertificateVerdict.DETERMINISTIC:
                 excluded[case] = certificate.verdict.value
     not_shown = sorted({each.field.name for each in differences if each.difference is Difference.NOT_SHOWN})
-    parts: list[JSON] = [each.to_json() for each in found if each.flipped or each.origin is not Origin.SAME]
+    parts: list[JSON] = [each.to_json() for each in found if each.flipped or each.origin is not DifferenceOrigin.SAME]
     faults: list[JSON] = [each.case for each in measurement_faults(found)] if gate else []
     return {
         "excluded": excluded,
@@ -145,9 +145,9 @@ def attributed(before: Measured, after: Measured, changed: Collection[str] | Non
 def _attribution(a: Cell, b: Cell, changed: Collection[str] | None) -> Attribution:
     flipped = (a.outcome is Outcome.SOLVED) != (b.outcome is Outcome.SOLVED)
     shown = (a.outcome.value, b.outcome.value)
-    found = Attribution(b.case, b.trial, a.rollout, b.rollout, shown, Origin.UNKNOWN, flipped)
+    found = Attribution(b.case, b.trial, a.rollout, b.rollout, shown, DifferenceOrigin.UNKNOWN, flipped)
     if a.path and a.path == b.path:
-        return msgspec.structs.replace(found, origin=Origin.VERDICT if flipped else Origin.SAME)
+        return msgspec.structs.replace(found, origin=DifferenceOrigin.VERDICT if flipped else DifferenceOrigin.SAME)
     try:
         for rollout in (a.rollout, b.rollout):
             prepare(rollout, CONTRACT)
@@ -155,8 +155,8 @@ def _attribution(a: Cell, b: Cell, changed: Collection[str] | None) -> Attributi
     except NotComparable as error:
         return msgspec.structs.replace(found, why=error.sentence)
     origin, mechanism, fired = origin_of(divergence, changed, _firings(a), _firings(b), flipped=flipped)
-    if origin is Origin.INCIDENTAL and b.outcome is Outcome.CRASH and crashed_by_harness(b.rollout):
-        origin = Origin.HARNESS  # nothing but the crash is there to see
+    if origin is DifferenceOrigin.INCIDENTAL and b.outcome is Outcome.CRASH and crashed_by_harness(b.rollout):
+        origin = DifferenceOrigin.HARNESS  # nothing but the crash is there to see
     if divergence is None:
         return msgspec.structs.replace(found, origin=origin)
     return msgspec.structs.replace(

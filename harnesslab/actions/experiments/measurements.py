@@ -14,7 +14,7 @@ from harnesslab.actions.jobs import lifecycle as jobs
 from harnesslab.actions.reruns import lifecycle as reruns
 from harnesslab.actions.reruns import orders
 from harnesslab.core.errors import Conflict
-from harnesslab.core.measuring.experiments import Binding, Kind, Plan, State
+from harnesslab.core.measuring.experiments import Binding, ExperimentKind, MeasuringPlan, State
 from harnesslab.core.running.cases import CaseDefinition
 from harnesslab.core.running.recipe import RUN, Recipe, SideEffects
 from harnesslab.core.training.training import TrainingState
@@ -34,7 +34,7 @@ from harnesslab.store.text import frozen, storable
 class Purpose:
     """What an experiment is measured for."""
 
-    kind: Kind = Kind.EVAL
+    kind: ExperimentKind = ExperimentKind.EVAL
     baseline: Experiment | None = None
     training: Training | None = None
     mechanism: str = ""
@@ -46,7 +46,7 @@ def measure(
     project: Project,
     revision: str,
     panel: PanelRevision,
-    plan: Plan,
+    plan: MeasuringPlan,
     purpose: Purpose | None = None,
     *,
     user: User | None = None,
@@ -87,7 +87,7 @@ def _order(row: Experiment, recipes: Iterable[Recipe], user: User | None) -> Non
     orders.order_all(asked, group=rollouts_group(row.pk), user=user)
 
 
-def _recipes(binding: Binding, commit: str, cases: Sequence[CaseDefinition], plan: Plan) -> Iterator[Recipe]:
+def _recipes(binding: Binding, commit: str, cases: Sequence[CaseDefinition], plan: MeasuringPlan) -> Iterator[Recipe]:
     """Yield what is run, every case once before any for the second time."""
     for trial in range(plan.trials):
         for case in cases:
@@ -107,7 +107,7 @@ def _row(
     project: Project,
     commit: str,
     panel: PanelRevision,
-    plan: Plan,
+    plan: MeasuringPlan,
     purpose: Purpose,
     user: User | None,
     key: str,

@@ -18,7 +18,7 @@ from harnesslab.core.errors import Conflict, InvalidValue
 from harnesslab.core.running.predicates import Predicate
 from harnesslab.core.running.recipe import DRAWN, SAME, Recipe
 from harnesslab.core.running.record import flows_on
-from harnesslab.core.running.rerun import Mode, Plan, controls, unsafe_fork
+from harnesslab.core.running.rerun import Mode, RerunPlan, controls, unsafe_fork
 from harnesslab.core.running.rollout import UNSCORABLE
 from harnesslab.queries.engines import engine_named
 from harnesslab.queries.reruns.listing import get_rerun, plan_of, recipe_of
@@ -38,7 +38,7 @@ BELLS = 16
 
 
 def request(
-    rollout_id: int, plan: Plan, *, user: User | None, key: str = "", regression: RegressionCase | None = None
+    rollout_id: int, plan: RerunPlan, *, user: User | None, key: str = "", regression: RegressionCase | None = None
 ) -> Rerun:
     """Ask for a rerun: one job an attempt. The same key and plan give the rerun that is already there.
 
@@ -71,7 +71,7 @@ def request(
     return rerun
 
 
-def _known(key: str, rollout_id: int, plan: Plan, regression: RegressionCase | None) -> Rerun | None:
+def _known(key: str, rollout_id: int, plan: RerunPlan, regression: RegressionCase | None) -> Rerun | None:
     """Return the rerun that a key was used for; raises `Conflict` where it was another one than is asked for now."""
     known = Rerun.objects.filter(key=key).first() if key else None
     if known is None:
@@ -84,7 +84,7 @@ def _known(key: str, rollout_id: int, plan: Plan, regression: RegressionCase | N
     return known
 
 
-def _resolved(rollout_id: int, plan: Plan) -> Plan:
+def _resolved(rollout_id: int, plan: RerunPlan) -> RerunPlan:
     """Check a plan against its recording and name its harness revision by commit."""
     rollout = get_rollout(rollout_id)
     recipe = recipe_of(rollout)
@@ -100,7 +100,7 @@ def _resolved(rollout_id: int, plan: Plan) -> Plan:
     return _by_commit(recipe, plan)
 
 
-def _by_commit(recipe: Recipe, plan: Plan) -> Plan:
+def _by_commit(recipe: Recipe, plan: RerunPlan) -> RerunPlan:
     """Name a plan's harness revision by its commit; nothing where that is the recorded one."""
     if not plan.revision or not recipe.harness.repository:
         return plan
@@ -108,7 +108,7 @@ def _by_commit(recipe: Recipe, plan: Plan) -> Plan:
     return msgspec.structs.replace(plan, revision="" if commit == recipe.harness.revision else commit)
 
 
-def _enqueue(rerun: Rerun, plan: Plan, attempt: int, user: User | None, steps: int) -> None:
+def _enqueue(rerun: Rerun, plan: RerunPlan, attempt: int, user: User | None, steps: int) -> None:
     root_seed = "" if plan.seed == SAME else str(secrets.randbits(63)) if plan.seed == DRAWN else plan.seed
     jobs.enqueue(
         KIND,
@@ -211,5 +211,7 @@ def measure_regression(
 ) -> Rerun:
     """Run a regression case live from its step, under a revision of the harness."""
     from_step = case.from_step or None
-    plan = Plan(mode=Mode.LIVE, from_step=from_step, attempts=attempts, seed=seed, revision=revision, engine=engine)
+    plan = RerunPlan(
+        mode=Mode.LIVE, from_step=from_step, attempts=attempts, seed=seed, revision=revision, engine=engine
+    )
     return request(case.parent_id, plan, user=user, key=key, regression=case)

@@ -50,7 +50,7 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class RolloutEnding:
     """How a recorded rollout ended."""
 
     outcome: Outcome
@@ -117,7 +117,7 @@ class Recorder:
         return bool(self.builder.events) and isinstance(self.builder.events[-1], RolloutEnded)
 
     @transaction.atomic
-    def finish(self, ending: Ending) -> Rollout:
+    def finish(self, ending: RolloutEnding) -> Rollout:
         """Close the trace, pack it and store the outcome."""
         self.builder.close(ending.outcome, state=ending.state, diff=ending.diff, error=ending.error)
         self.flush()
@@ -137,10 +137,10 @@ def interrupt(rollout_id: int) -> Rollout:
     trace = Trace((*kept.events, closing), kept.payloads, kept.digests)
     head = seals.seals(trace)[-1]
     insert(Event, EVENT_COLUMNS, [(key(rollout_id, count - 1), KINDS.index(kind_of(closing)), step, head, None, None)])
-    return _pack(rollout_id, trace, head, Ending(Outcome.INTERRUPTED, error="its recorder was lost"))
+    return _pack(rollout_id, trace, head, RolloutEnding(Outcome.INTERRUPTED, error="its recorder was lost"))
 
 
-def _pack(rollout_id: int, trace: Trace, head: bytes, ending: Ending) -> Rollout:
+def _pack(rollout_id: int, trace: Trace, head: bytes, ending: RolloutEnding) -> Rollout:
     insert_chunks(rollout_id, trace)
     first = key(rollout_id, 0)
     LooseEvent.objects.filter(key__gte=first, key__lt=first + MAX_EVENTS).delete()

@@ -20,7 +20,7 @@ from harnesslab.actions.jobs import lifecycle as jobs
 from harnesslab.actions.projects.memos import write_memo
 from harnesslab.core.canonical import parse
 from harnesslab.core.errors import Conflict, HarnessLabError
-from harnesslab.core.measuring.experiments import Kind, State, Verdict
+from harnesslab.core.measuring.experiments import ExperimentKind, State, Verdict
 from harnesslab.core.training.training import OPEN, SKIPS, EpochState, TrainingState
 from harnesslab.queries.experiments.measurements import certified_cases, get_measured, measured
 from harnesslab.queries.jobs.groups import proposals_group
@@ -124,8 +124,10 @@ def _without_measurement(epoch: Epoch) -> bool:
 def _measure_baseline(epoch: Epoch) -> bool:
     training, plan = epoch.training, training_plan(epoch.training)
     if epoch.baseline is None:
-        purpose = Purpose(Kind.BASELINE, training=training)
-        tried = Experiment.objects.filter(training=training, revision=epoch.base_commit, kind=Kind.BASELINE).count()
+        purpose = Purpose(ExperimentKind.BASELINE, training=training)
+        tried = Experiment.objects.filter(
+            training=training, revision=epoch.base_commit, kind=ExperimentKind.BASELINE
+        ).count()
         key = f"training {training.pk} baseline {epoch.number} {tried}"
         with transaction.atomic():  # a kill leaves all of it or nothing, so that nothing is measured twice
             made = measure(training.project, epoch.base_commit, training.panel, plan.measure, purpose, key=key)
@@ -151,7 +153,7 @@ def _certify(epoch: Epoch) -> bool:
         return False
     training, plan = epoch.training, training_plan(epoch.training)
     if plan.unchanged and epoch.number == 0:
-        purpose = Purpose(Kind.BASELINE, baseline, training, "measured again unchanged", baseline.revision)
+        purpose = Purpose(ExperimentKind.BASELINE, baseline, training, "measured again unchanged", baseline.revision)
         key = f"training {training.pk} unchanged"
         measure(training.project, baseline.revision, training.panel, plan.measure, purpose, key=key)
     return _move(epoch, EpochState.PROPOSING)
@@ -200,7 +202,7 @@ def _order_candidate(epoch: Epoch) -> None:
         if not cases:
             raise Conflict("certification excluded every case", where=baseline.name)
         asked = plan.measure_only(cases)
-    purpose = Purpose(Kind.CANDIDATE, baseline, training, epoch.mechanism, epoch.base_commit)
+    purpose = Purpose(ExperimentKind.CANDIDATE, baseline, training, epoch.mechanism, epoch.base_commit)
     key = f"training {training.pk} candidate {epoch.number}"
     with transaction.atomic():
         made = measure(training.project, epoch.commit, training.panel, asked, purpose, key=key)

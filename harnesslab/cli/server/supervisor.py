@@ -36,7 +36,7 @@ class Program:
 
 
 @dataclass(slots=True)
-class Child:
+class SupervisedProcess:
     """A program and its process, restarted with a growing pause."""
 
     program: Program
@@ -83,7 +83,7 @@ class Supervisor:
     def __init__(
         self, programs: Sequence[Program], environ: Mapping[str, str], say: Callable[[str, str], None]
     ) -> None:
-        self._children = [Child(program) for program in programs]
+        self._children = [SupervisedProcess(program) for program in programs]
         self._environ = dict(environ)
         self._say = say
         self._stopping = threading.Event()
@@ -117,7 +117,7 @@ class Supervisor:
             elif child.process.poll() is not None:
                 self._note_death(child, child.process)
 
-    def _start(self, child: Child) -> None:
+    def _start(self, child: SupervisedProcess) -> None:
         process = subprocess.Popen(  # noqa: S603 - the programs are named by `serve`, not by a user
             child.program.command,
             env=self._environ,
@@ -140,7 +140,7 @@ class Supervisor:
             for line in lines:
                 self._say(name, line.rstrip("\n"))
 
-    def _note_death(self, child: Child, process: subprocess.Popen[str]) -> None:
+    def _note_death(self, child: SupervisedProcess, process: subprocess.Popen[str]) -> None:
         self._kill_group(process.pid)  # what it may have left behind
         self._guard.ended(process.pid)
         now = time.monotonic()

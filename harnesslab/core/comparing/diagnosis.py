@@ -27,7 +27,7 @@ from harnesslab.core.comparing.evidence import (
 )
 from harnesslab.core.comparing.model_divergence import model_finding
 from harnesslab.core.conditions.manifest import ConditionPair
-from harnesslab.core.contracts.comparators import Reader
+from harnesslab.core.contracts.comparators import ContentReader
 from harnesslab.core.contracts.contract import RAW, Contract, Level, Scope
 from harnesslab.core.contracts.tape import Tape
 from harnesslab.core.trace.events import AnyEvent, ModelCall, ToolCall, UserTurn, boundary
@@ -167,7 +167,7 @@ def _given(call: ToolCall) -> JSON:
 
 
 def _alike(a: JSON, b: JSON) -> bool:
-    return same(Reader(RAW, ()).rewrite(a), Reader(RAW, ()).rewrite(b))
+    return same(ContentReader(RAW, ()).rewrite(a), ContentReader(RAW, ()).rewrite(b))
 
 
 def _other_call(
@@ -242,7 +242,7 @@ def _volatile(left: ToolCall, right: ToolCall, evidence: tuple[Evidence, ...]) -
     if not explained:
         return why
     hidden = left.seen is not None and right.seen is not None and same(left.seen, right.seen)
-    read = "the model did not see it" if hidden else "the model read it as it was"
+    read = "the model did not see it" if hidden else "the model read it was"
     return f"{why}; only volatile text differs (rule {explained} removes it), and {read}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harnesslab.core.canonical import JSON, canonical_bytes
-from harnesslab.core.contracts.comparators import Reader
+from harnesslab.core.contracts.comparators import ContentReader
 from harnesslab.core.contracts.contract import RAW, Contract
 from harnesslab.core.contracts.tape import Tape
 from harnesslab.core.trace.events import (
@@ -51,7 +51,7 @@ def first_input_difference(
     The first `start` messages are known to be equal and are not read.
     """
     left, right = a.messages(at_a, start), b.messages(at_b, start)
-    reader_a, reader_b = Reader(contract, ()), Reader(contract, ())
+    reader_a, reader_b = ContentReader(contract, ()), ContentReader(contract, ())
     for offset in range(max(len(left), len(right))):
         one = left[offset] if offset < len(left) else None
         two = right[offset] if offset < len(right) else None

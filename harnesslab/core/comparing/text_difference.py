@@ -16,27 +16,27 @@ _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TextSpan:
     """A run of text: `equal` on both sides, only in `a`, or only in `b`."""
 
     side: str
     text: str
 
 
-def spans(a: str, b: str) -> list[Span]:
+def spans(a: str, b: str) -> list[TextSpan]:
     """Return the runs of two texts in reading order; joining the equal ones and one side's gives that side."""
     pieces_a, pieces_b = _pieces(a, b)
     numbers: dict[str, int] = {}
     left = [numbers.setdefault(piece, len(numbers)) for piece in pieces_a]
     right = [numbers.setdefault(piece, len(numbers)) for piece in pieces_b]
-    found: list[Span] = []
+    found: list[TextSpan] = []
     for operation in Indel.opcodes(left, right):
         if operation.tag == "equal":
-            found.append(Span("equal", "".join(pieces_a[operation.src_start : operation.src_end])))
+            found.append(TextSpan("equal", "".join(pieces_a[operation.src_start : operation.src_end])))
         if operation.tag == "delete":
-            found.append(Span("a", "".join(pieces_a[operation.src_start : operation.src_end])))
+            found.append(TextSpan("a", "".join(pieces_a[operation.src_start : operation.src_end])))
         if operation.tag == "insert":
-            found.append(Span("b", "".join(pieces_b[operation.dest_start : operation.dest_end])))
+            found.append(TextSpan("b", "".join(pieces_b[operation.dest_start : operation.dest_end])))
     return _joined(found)
 
 
@@ -47,9 +47,9 @@ def _pieces(a: str, b: str) -> tuple[list[str], list[str]]:
     return a.splitlines(keepends=True), b.splitlines(keepends=True)
 
 
-def _joined(found: list[Span]) -> list[Span]:
+def _joined(found: list[TextSpan]) -> list[TextSpan]:
     """Join deletions and insertions that only whitespace separates, so that a changed phrase reads as one."""
-    result: list[Span] = []
+    result: list[TextSpan] = []
     index = 0
     while index < len(found):
         only_a, only_b = "", ""
@@ -62,9 +62,9 @@ def _joined(found: list[Span]) -> list[Span]:
             only_b += span.text if span.side in ("b", "equal") else ""
             index += 1
         if only_a:
-            result.append(Span("a", only_a))
+            result.append(TextSpan("a", only_a))
         if only_b:
-            result.append(Span("b", only_b))
+            result.append(TextSpan("b", only_b))
         if index < len(found):
             result.append(found[index])
             index += 1

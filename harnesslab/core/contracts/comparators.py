@@ -79,7 +79,7 @@ class PathBuilder:
 
     def __init__(self, contract: Contract, payloads: Payloads, scrubber: scrub.Scrubber | None = None) -> None:
         self.contract = contract
-        self._reader = Reader(contract, payloads, scrubber)
+        self._reader = ContentReader(contract, payloads, scrubber)
         self._index = 0
         self._calls = 0
         self._indices: list[int] = []
@@ -132,7 +132,7 @@ def first_difference(a: Path, b: Path) -> int | None:
     return low if low < shorter or len(a) != len(b) else None
 
 
-class Reader:
+class ContentReader:
     """Reads a trace's events in order into comparable content under one contract."""
 
     def __init__(self, contract: Contract, payloads: Payloads, scrubber: scrub.Scrubber | None = None) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harnesslab.core.canonical import JSON, canonical_bytes, sha256
-from harnesslab.core.contracts.comparators import Reader
+from harnesslab.core.contracts.comparators import ContentReader
 from harnesslab.core.contracts.contract import RAW
 from harnesslab.core.trace.events import Fidelity, ModelCall
 from harnesslab.core.trace.seals import ListDigests
@@ -22,7 +22,7 @@ class RequestDigests:
 
     def __init__(self, payloads: Sequence[JSON]) -> None:
         self._payloads = payloads
-        self._reader = Reader(RAW, payloads)
+        self._reader = ContentReader(RAW, payloads)
         self._inputs = ListDigests()
 
     def of(self, event: ModelCall) -> tuple[bytes | None, bytes | None]:

@@ -8,14 +8,14 @@ import msgspec
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.deciding.decision_words import reason_words
-from harnesslab.core.deciding.secondary import Side
+from harnesslab.core.deciding.secondary import FavouredSide
 from harnesslab.core.measuring.attribution import Attribution
 
 FEW = 4
 """So many names are written out in short."""
 
 
-class Compared(msgspec.Struct, frozen=True):
+class ComparedReward(msgspec.Struct, frozen=True):
     """A secondary reward as the document states it."""
 
     name: str
@@ -34,7 +34,7 @@ class Reasons(msgspec.Struct, frozen=True):
     lost: tuple[str, ...] = ()
     untrusted: tuple[str, ...] = ()
     baseline_untrusted: tuple[str, ...] = ()
-    secondary: tuple[Compared, ...] = ()
+    secondary: tuple[ComparedReward, ...] = ()
     criterion: str = ""
     p: float | None = None
     method: str = ""
@@ -91,7 +91,9 @@ def brief(reason: str, found: Reasons) -> str:
         parts.append(f"lost {listed(found.lost)}")
     if found.new:
         parts.append(f"gained {listed(found.new)}")
-    decided = next((each for each in found.secondary if each.outcome in (Side.CANDIDATE, Side.BASELINE)), None)
+    decided = next(
+        (each for each in found.secondary if each.outcome in (FavouredSide.CANDIDATE, FavouredSide.BASELINE)), None
+    )
     if decided is not None and not parts:
         parts.append(f"{words(decided.name)} {_value(decided.before)} → {_value(decided.after)}")
     if reason == "infra_sensitive_verdict" and found.untrusted:
@@ -145,15 +147,15 @@ def words(name: str) -> str:
 
 
 _SIDES = {
-    Side.CANDIDATE: "better",
-    Side.BASELINE: "worse",
-    Side.TIED: "tied",
-    Side.UNAVAILABLE: "can't be compared",
+    FavouredSide.CANDIDATE: "better",
+    FavouredSide.BASELINE: "worse",
+    FavouredSide.TIED: "tied",
+    FavouredSide.UNAVAILABLE: "can't be compared",
 }
 
 
-def _secondary(each: Compared) -> str:
-    side = _SIDES.get(Side(each.outcome), "") if each.outcome in set(Side) else words(each.outcome)
+def _secondary(each: ComparedReward) -> str:
+    side = _SIDES.get(FavouredSide(each.outcome), "") if each.outcome in set(FavouredSide) else words(each.outcome)
     detail = f" ({each.detail})" if each.detail else ""
     return f"{words(each.name).capitalize()}: {_value(each.before)} → {_value(each.after)}, {side}{detail}."
 
@@ -164,8 +166,8 @@ def _value(value: JSON) -> str:
     return f"{value:,.4g}" if isinstance(value, float) else str(value)
 
 
-def _compared(each: Mapping[str, JSON]) -> Compared:
-    return Compared(
+def _compared(each: Mapping[str, JSON]) -> ComparedReward:
+    return ComparedReward(
         _text(each.get("name")),
         each.get("baseline_value"),
         each.get("candidate_value"),

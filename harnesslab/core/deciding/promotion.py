@@ -14,7 +14,7 @@ from typing import Protocol
 import msgspec
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.deciding.secondary import ALL, Metric, Secondary, Side
+from harnesslab.core.deciding.secondary import ALL, FavouredSide, Metric, Secondary
 from harnesslab.core.errors import Conflict
 from harnesslab.core.measuring.cells import Cells, solved_cases, untrusted_cases
 from harnesslab.core.measuring.experiments import Verdict
@@ -98,7 +98,7 @@ class _View:
 
     @property
     def breaks_tie(self) -> bool:
-        return any(each.outcome is Side.CANDIDATE for each in self.secondary)
+        return any(each.outcome is FavouredSide.CANDIDATE for each in self.secondary)
 
     @property
     def promotes(self) -> bool:
@@ -212,7 +212,7 @@ def _compared(metrics: Iterable[Metric], baseline: Cells, candidate: Cells) -> t
     found: list[Secondary] = []
     for metric in metrics:
         found.append(metric.compare(baseline, candidate))
-        if found[-1].outcome in (Side.CANDIDATE, Side.BASELINE):
+        if found[-1].outcome in (FavouredSide.CANDIDATE, FavouredSide.BASELINE):
             break
     return tuple(found)
 

@@ -19,7 +19,7 @@ from harnesslab.core.running.rollout import UNSCORABLE, Outcome
 Value = int | float | None
 
 
-class Side(StrEnum):
+class FavouredSide(StrEnum):
     """Which side a secondary reward speaks for."""
 
     CANDIDATE = "candidate_better"
@@ -34,7 +34,7 @@ class Secondary(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str
     baseline_value: Value
     candidate_value: Value
-    outcome: Side
+    outcome: FavouredSide
     detail: str = ""
     """The figures behind the values, for people."""
 
@@ -51,11 +51,11 @@ class Metric(msgspec.Struct, frozen=True):
         """Compare both sides."""
         a, b = self.values(baseline, candidate)
         if a is None or b is None:
-            outcome = Side.UNAVAILABLE
+            outcome = FavouredSide.UNAVAILABLE
         elif a == b:
-            outcome = Side.TIED
+            outcome = FavouredSide.TIED
         else:
-            outcome = Side.CANDIDATE if (b > a) == self.higher_is_better else Side.BASELINE
+            outcome = FavouredSide.CANDIDATE if (b > a) == self.higher_is_better else FavouredSide.BASELINE
         return Secondary(self.name, a, b, outcome, self.detail(baseline, candidate))
 
 

@@ -17,7 +17,7 @@ from harnesslab.core.measuring.cells import Cell, by_case, solved_cases
 from harnesslab.core.running.rollout import UNCOUNTED, Outcome
 
 
-class Kind(StrEnum):
+class TokenKind(StrEnum):
     """Which tokens are counted."""
 
     OUTPUT = "output"
@@ -48,7 +48,7 @@ class Cases(StrEnum):
 class View:
     """What is counted."""
 
-    kind: Kind = Kind.OUTPUT
+    kind: TokenKind = TokenKind.OUTPUT
     answers: Answers = Answers.BILLED
 
 
@@ -127,7 +127,7 @@ class Levers:
 def tokens_of(found: Anatomy, view: View) -> int | None:
     """Return the tokens of a rollout; None where it had answers and none states any."""
     parts = {"input": (found.input, found.served_input), "output": (found.output, found.served_output)}
-    names = ("input", "output") if view.kind is Kind.TOTAL else (view.kind.value,)
+    names = ("input", "output") if view.kind is TokenKind.TOTAL else (view.kind.value,)
     total = 0
     for name in names:
         billed, served = parts[name]

@@ -74,7 +74,7 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class BilledCost:
     """What the billed answers cost, or why it can't be said."""
 
     amount: float | None
@@ -142,10 +142,10 @@ def _sum(values: Iterable[int | None]) -> int | None:
     return sum(stated) if stated else None
 
 
-def cost(cells: Sequence[Cell], prices: Mapping[str, Mapping[str, float]]) -> Cost:
+def cost(cells: Sequence[Cell], prices: Mapping[str, Mapping[str, float]]) -> BilledCost:
     """Price the billed answers: prices are per million tokens by model; cached input costs as input if not priced."""
     if not prices:
-        return Cost(None, "the project has no prices")
+        return BilledCost(None, "the project has no prices")
     total = 0.0
     for cell in cells:
         found = cell.anatomy
@@ -153,10 +153,10 @@ def cost(cells: Sequence[Cell], prices: Mapping[str, Mapping[str, float]]) -> Co
             continue
         price = prices.get(cell.model)
         if price is None or "input" not in price or "output" not in price:
-            return Cost(None, f"no prices of the model {cell.model or 'that is not named'}")
+            return BilledCost(None, f"no prices of the model {cell.model or 'that is not named'}")
         if found.input is None or found.output is None or found.unstated:
-            return Cost(None, "some answers state no tokens")
+            return BilledCost(None, "some answers state no tokens")
         cached = min(found.cached or 0, found.input)
         fresh = found.input - cached
         total += fresh * price["input"] + cached * price.get("cached", price["input"]) + found.output * price["output"]
-    return Cost(total / MILLION)
+    return BilledCost(total / MILLION)

@@ -16,7 +16,7 @@ from harnesslab.core.comparing.diagnosis import Divergence
 from harnesslab.core.comparing.evidence import Cause
 
 
-class Origin(StrEnum):
+class DifferenceOrigin(StrEnum):
     """Where a difference between baseline and candidate comes from."""
 
     HARNESS = "harness"
@@ -33,7 +33,7 @@ class Origin(StrEnum):
     """The recordings can't be compared."""
 
 
-ATTRIBUTABLE = frozenset({Origin.HARNESS, Origin.MECHANISM})
+ATTRIBUTABLE = frozenset({DifferenceOrigin.HARNESS, DifferenceOrigin.MECHANISM})
 _HARNESS_CAUSES = frozenset({Cause.HARNESS, Cause.DECLARED, Cause.MODEL_OR_HARNESS, Cause.TEMPLATE})
 Firings = Mapping[str, Sequence[int]]
 """By mechanism, the steps at which it fired, in order."""
@@ -49,7 +49,7 @@ class Attribution(msgspec.Struct, frozen=True, omit_defaults=True):
     candidate: int
     """Rollout of the candidate."""
     outcomes: tuple[str, str]
-    origin: Origin
+    origin: DifferenceOrigin
     flipped: bool = False
     """Whether it is solved on one side only."""
     step: int | None = None
@@ -75,20 +75,20 @@ class Attribution(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def origin_of(
     divergence: Divergence | None, changed: Collection[str] | None, before: Firings, after: Firings, *, flipped: bool
-) -> tuple[Origin, str, int | None]:
+) -> tuple[DifferenceOrigin, str, int | None]:
     """Say where a difference comes from: (origin, mechanism that fired first, step at which it did).
 
     `changed` are the mechanisms that the candidate is said to change; None where nobody said so, when those count
     that fire otherwise than in the baseline.
     """
     if divergence is None:
-        return (Origin.VERDICT if flipped else Origin.SAME), "", None
+        return (DifferenceOrigin.VERDICT if flipped else DifferenceOrigin.SAME), "", None
     mechanism, step = first_firing(_changed(changed, before, after), before, after)
     if step is not None and step <= divergence.step:
-        return Origin.MECHANISM, mechanism, step
+        return DifferenceOrigin.MECHANISM, mechanism, step
     if divergence.cause in _HARNESS_CAUSES and divergence.boundary in ("harness", "model"):
-        return Origin.HARNESS, mechanism, step
-    return Origin.INCIDENTAL, mechanism, step
+        return DifferenceOrigin.HARNESS, mechanism, step
+    return DifferenceOrigin.INCIDENTAL, mechanism, step
 
 
 def first_firing(names: Collection[str], before: Firings, after: Firings) -> tuple[str, int | None]:
@@ -108,4 +108,4 @@ def _changed(stated: Collection[str] | None, before: Firings, after: Firings) ->
 
 def measurement_faults(found: Sequence[Attribution]) -> list[Attribution]:
     """Return the cases that parted though the change had not acted: under a valid gate there must be none."""
-    return [each for each in found if each.origin in (Origin.INCIDENTAL, Origin.VERDICT)]
+    return [each for each in found if each.origin in (DifferenceOrigin.INCIDENTAL, DifferenceOrigin.VERDICT)]

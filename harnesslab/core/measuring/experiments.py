@@ -15,7 +15,7 @@ from harnesslab.core.errors import InvalidValue
 from harnesslab.core.running.recipe import HarnessKind, HarnessSource, SideEffects
 
 
-class Kind(StrEnum):
+class ExperimentKind(StrEnum):
     """What a pass was measured for; a promoted candidate is the baseline of the next."""
 
     BASELINE = "baseline"
@@ -74,7 +74,7 @@ class Binding(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
         return self.harness.kind is HarnessKind.LOOP
 
 
-class Plan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class MeasuringPlan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """What is asked of one experiment, beside its revision and panel."""
 
     engine: str
@@ -91,11 +91,11 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
         return built
 
     @classmethod
-    def from_json(cls, document: JSON) -> Plan:
+    def from_json(cls, document: JSON) -> MeasuringPlan:
         """Read a plan that `to_json` wrote; raises `InvalidValue` naming what is wrong."""
         return read(document, cls, "plan")
 
-    def checked(self) -> Plan:
+    def checked(self) -> MeasuringPlan:
         """Return the plan; raises `InvalidValue` for one that can't be run."""
         if not 1 <= self.trials <= 100:
             raise InvalidValue(f"{self.trials} trials", where="trials", hint="from 1 to 100")
@@ -113,7 +113,7 @@ class ExperimentRecord:
     """Its name in the source; unique in the project."""
     project: str = "imported"
     panel: str = ""
-    kind: Kind | None = None
+    kind: ExperimentKind | None = None
     revision: str = ""
     parent_revision: str = ""
     baseline: str = ""

@@ -112,7 +112,7 @@ class Health:
     sentence: str
 
 
-class Engine(Protocol):
+class EnginePort(Protocol):
     """A model server."""
 
     def ask(self, request: ModelRequest, *, timeout: float, on_text: Callable[[str], bool] | None = None) -> Exchange:

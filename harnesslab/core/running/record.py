@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from harnesslab.core.canonical import JSON, canonical_bytes, sha256
-from harnesslab.core.contracts.comparators import Payloads, Reader
+from harnesslab.core.contracts.comparators import ContentReader, Payloads
 from harnesslab.core.contracts.contract import RAW, Contract, Level
 from harnesslab.core.errors import NotComparable
 from harnesslab.core.trace.events import ClockRead, ModelCall, RolloutEnded, ToolCall, UserTurn, Verification, Window
@@ -31,7 +31,7 @@ class RequestKeys:
     """Gives each request of one rollout, in order, the key under which a record serves it."""
 
     def __init__(self, payloads: Payloads, rules: Sequence[str] = ()) -> None:
-        self._reader = Reader(Contract(Level.TEXT, tuple(rules)), payloads)
+        self._reader = ContentReader(Contract(Level.TEXT, tuple(rules)), payloads)
         self._inputs = ListDigests()
 
     def key(self, agent: str, window: Window, tools: int | None, asked: Mapping[str, JSON]) -> bytes:
@@ -202,7 +202,7 @@ def _explained(best: tuple[int, int, list[JSON]], messages: Sequence[JSON]) -> M
 
 
 def _common(stored: Sequence[JSON], messages: Sequence[JSON]) -> int:
-    left, right = Reader(RAW, ()), Reader(RAW, ())
+    left, right = ContentReader(RAW, ()), ContentReader(RAW, ())
     for index, (one, two) in enumerate(zip(stored, messages, strict=False)):
         if one is not two and canonical_bytes(left.message(one)) != canonical_bytes(right.message(two)):
             return index

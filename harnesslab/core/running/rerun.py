@@ -54,7 +54,7 @@ SWITCHED = ("model", "tool", "user", "clock")
 """Boundaries a worker controls; `tool:<name>` switches one tool."""
 
 
-class Plan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class RerunPlan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A request to execute a rollout again."""
 
     mode: Mode
@@ -75,7 +75,7 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     self_test: bool = False
     """Serve a record with one altered answer that is known to flow on: it must diverge."""
 
-    def checked(self) -> Plan:
+    def checked(self) -> RerunPlan:
         """Return the plan; raises `InvalidValue` naming what contradicts itself."""
         if not 1 <= self.attempts <= MOST_ATTEMPTS:
             raise InvalidValue(f"{self.attempts} attempts", where="attempts", hint=f"from 1 to {MOST_ATTEMPTS}")
@@ -205,7 +205,7 @@ def _control(name: str, count: int, tools: Mapping[str, SideEffects], kind: str)
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class RerunCost:
     """What a rerun would cost, from the recorded run; None where the recording states no figure."""
 
     calls: int
@@ -216,14 +216,14 @@ class Cost:
     commands: int
     """Commands executed anew, those that rebuild the environment included."""
 
-    def times(self, attempts: int) -> Cost:
+    def times(self, attempts: int) -> RerunCost:
         """Return the cost of several attempts."""
         tokens = [None if value is None else value * attempts for value in (self.prompt_tokens, self.output_tokens)]
         seconds = None if self.seconds is None else self.seconds * attempts
-        return Cost(self.calls * attempts, tokens[0], tokens[1], seconds, self.commands * attempts)
+        return RerunCost(self.calls * attempts, tokens[0], tokens[1], seconds, self.commands * attempts)
 
 
-def cost(trace: Trace, plan: Plan, external: Collection[str] = ()) -> Cost:
+def cost(trace: Trace, plan: RerunPlan, external: Collection[str] = ()) -> RerunCost:
     """Estimate one attempt from the recorded run: every call sends its whole transcript again, and external tools
     don't run."""
     asked = [
@@ -239,7 +239,7 @@ def cost(trace: Trace, plan: Plan, external: Collection[str] = ()) -> Cost:
         for event in trace.events
         if isinstance(event, ToolCall) and event.name not in external and _runs(event, plan)
     ]
-    return Cost(
+    return RerunCost(
         calls=len(asked),
         prompt_tokens=_sum([event.usage.input if event.usage else None for event in asked]),
         output_tokens=_sum([event.usage.output if event.usage else None for event in asked]),
@@ -248,7 +248,7 @@ def cost(trace: Trace, plan: Plan, external: Collection[str] = ()) -> Cost:
     )
 
 
-def _runs(call: ToolCall, plan: Plan) -> bool:
+def _runs(call: ToolCall, plan: RerunPlan) -> bool:
     return plan.forked(call.step) or plan.switch(f"tool:{call.name}") is Switch.LIVE
 
 

@@ -55,7 +55,7 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     reasoning: int | None = None
 
 
-class Event(
+class TraceEvent(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="kind"
 ):
     """What every event has; a key that no field has would be no part of its seal, so none is read."""
@@ -74,7 +74,7 @@ class Event(
     """Recorded facts without a field of their own."""
 
 
-class RolloutStarted(Event, frozen=True, tag="rollout_started"):
+class RolloutStarted(TraceEvent, frozen=True, tag="rollout_started"):
     """The opening: which manifest, which initial state."""
 
     manifest: str = ""
@@ -83,7 +83,7 @@ class RolloutStarted(Event, frozen=True, tag="rollout_started"):
     """Digest of the initial workspace."""
 
 
-class ModelCall(Event, frozen=True, tag="model_call"):
+class ModelCall(TraceEvent, frozen=True, tag="model_call"):
     """One attempt at the model boundary: what was asked, what came back."""
 
     model: str = ""
@@ -123,7 +123,7 @@ class ModelCall(Event, frozen=True, tag="model_call"):
     """The response body as received: text, or its JSON where the source kept only that."""
 
 
-class ToolCall(Event, frozen=True, tag="tool_call"):
+class ToolCall(TraceEvent, frozen=True, tag="tool_call"):
     """One tool execution: arguments, the result as produced, and the result as the model saw it."""
 
     name: str
@@ -146,14 +146,14 @@ class ToolCall(Event, frozen=True, tag="tool_call"):
     """Position among the calls of its step, in order of completion."""
 
 
-class UserTurn(Event, frozen=True, tag="user_turn"):
+class UserTurn(TraceEvent, frozen=True, tag="user_turn"):
     """What a real or simulated user said."""
 
     content: JSON = None
     simulated: bool | None = None
 
 
-class SubagentCall(Event, frozen=True, tag="subagent_call"):
+class SubagentCall(TraceEvent, frozen=True, tag="subagent_call"):
     """A hand-over to another agent; its own events carry `child` as their `agent`."""
 
     name: str
@@ -163,7 +163,7 @@ class SubagentCall(Event, frozen=True, tag="subagent_call"):
     error: str | None = None
 
 
-class Retrieval(Event, frozen=True, tag="retrieval"):
+class Retrieval(TraceEvent, frozen=True, tag="retrieval"):
     """A query to an index and the documents that came back."""
 
     source: str = ""
@@ -173,7 +173,7 @@ class Retrieval(Event, frozen=True, tag="retrieval"):
     """Revision or digest of the index."""
 
 
-class MemoryAccess(Event, frozen=True, tag="memory_access"):
+class MemoryAccess(TraceEvent, frozen=True, tag="memory_access"):
     """A read or write of what the agent keeps between steps or rollouts."""
 
     operation: str
@@ -181,13 +181,13 @@ class MemoryAccess(Event, frozen=True, tag="memory_access"):
     value: JSON = None
 
 
-class ClockRead(Event, frozen=True, tag="clock_read"):
+class ClockRead(TraceEvent, frozen=True, tag="clock_read"):
     """The harness read the clock."""
 
     value: JSON = None
 
 
-class NetworkExchange(Event, frozen=True, tag="network_exchange"):
+class NetworkExchange(TraceEvent, frozen=True, tag="network_exchange"):
     """A request to a service that is neither a model nor a declared tool."""
 
     target: str
@@ -196,7 +196,7 @@ class NetworkExchange(Event, frozen=True, tag="network_exchange"):
     error: str | None = None
 
 
-class HarnessAction(Event, frozen=True, tag="harness_action"):
+class HarnessAction(TraceEvent, frozen=True, tag="harness_action"):
     """Something the harness did by itself: a reminder, guard, repair, retry, trim or clip."""
 
     name: str
@@ -215,7 +215,7 @@ class TestResult(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     detail: str = ""
 
 
-class Verification(Event, frozen=True, tag="verification"):
+class Verification(TraceEvent, frozen=True, tag="verification"):
     """What the evaluator said; `reward` None means that none was given, which is not zero."""
 
     passed: bool | None = None
@@ -226,7 +226,7 @@ class Verification(Event, frozen=True, tag="verification"):
     error: str | None = None
 
 
-class RolloutEnded(Event, frozen=True, tag="rollout_ended"):
+class RolloutEnded(TraceEvent, frozen=True, tag="rollout_ended"):
     """The closing event: how it ended, and how many events there are, itself included."""
 
     outcome: str

@@ -26,7 +26,7 @@ LEVEL = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class PackedChunk:
     """One chunk with where it begins; `data` is compressed."""
 
     number: int
@@ -55,7 +55,7 @@ def pack(
     events: Sequence[AnyEvent],
     payloads: Sequence[JSON],
     elsewhere: Callable[[int, bytes], str | None] = _nowhere,
-) -> Iterator[Chunk]:
+) -> Iterator[PackedChunk]:
     """Yield a trace's chunks; `elsewhere(position, canonical bytes)` returns a digest to keep in its place."""
     windows, number, named = Windows(), 0, 0
     lines = [_header(0, 0, {})]
@@ -69,10 +69,10 @@ def pack(
         if isinstance(event, ModelCall):
             windows.open(event)
         if size >= CHUNK_BYTES and index + 1 < len(events):
-            yield Chunk(number, first_event, first_payload, compress(b"\n".join(lines)))
+            yield PackedChunk(number, first_event, first_payload, compress(b"\n".join(lines)))
             number, size, first_event, first_payload = number + 1, 0, index + 1, named
             lines = [_header(first_event, first_payload, windows.state())]
-    yield Chunk(number, first_event, first_payload, compress(b"\n".join(lines)))
+    yield PackedChunk(number, first_event, first_payload, compress(b"\n".join(lines)))
 
 
 def event_lines(

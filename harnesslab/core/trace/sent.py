@@ -18,7 +18,7 @@ WHOLE_EVERY = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentBody:
     """A body as it is kept."""
 
     text: str
@@ -34,14 +34,14 @@ class SentBodies:
         self._last: dict[str, str] = {}
         self._since_whole: dict[str, int] = {}
 
-    def keep(self, agent: str, raw: bytes) -> Sent:
+    def keep(self, agent: str, raw: bytes) -> SentBody:
         """Return what to keep of an agent's next body."""
         text = raw.decode(errors="surrogateescape")
         since = self._since_whole.get(agent, WHOLE_EVERY)
         keeps = 0 if since >= WHOLE_EVERY else _common(self._last[agent], text)
         self._last[agent] = text
         self._since_whole[agent] = 1 if keeps == 0 else since + 1
-        return Sent(text[keeps:], {"digest": bytes_digest(raw), "bytes": len(raw), "keeps": keeps})
+        return SentBody(text[keeps:], {"digest": bytes_digest(raw), "bytes": len(raw), "keeps": keeps})
 
 
 def keeps(facts: JSON) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from harnesslab.core.measuring.experiments import Kind, Verdict
+from harnesslab.core.measuring.experiments import ExperimentKind, Verdict
 
 Series = Sequence[float | None]
 
@@ -77,7 +77,7 @@ def mark_of(kind: str, verdict: str, *, against: str | None, revision: str, runn
     Sources name a promoted candidate a baseline, since it is the next one; whatever was decided against a baseline is
     a candidate.
     """
-    if kind == Kind.BASELINE and (against is None or not verdict):
+    if kind == ExperimentKind.BASELINE and (against is None or not verdict):
         return Mark.UNCHANGED if against is not None and revision and against == revision else Mark.BASELINE
     if running:
         return Mark.RUNNING

@@ -9,7 +9,7 @@ import msgspec
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.documents import read
-from harnesslab.core.measuring.experiments import Plan
+from harnesslab.core.measuring.experiments import MeasuringPlan
 
 SKIPS = 2
 """So many epochs in a row without a measured candidate stop a training."""
@@ -72,7 +72,7 @@ class Proposer(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 class TrainingPlan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """What is asked of a training."""
 
-    measure: Plan
+    measure: MeasuringPlan
     proposer: Proposer
     epochs: int
     """Most epochs."""
@@ -83,7 +83,7 @@ class TrainingPlan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkno
     unchanged: bool = False
     """Whether an A/A run of the first baseline is made: measured again unchanged."""
 
-    def measure_only(self, cases: Sequence[str]) -> Plan:
+    def measure_only(self, cases: Sequence[str]) -> MeasuringPlan:
         """Return how a subset of the panel is measured."""
         return msgspec.structs.replace(self.measure, cases=tuple(cases))
 

@@ -15,7 +15,7 @@ from harnesslab.core.errors import FormatRefused
 from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
 from harnesslab.formats.claude_code.session import Session
 from harnesslab.formats.reading.fields import epoch_time, line_at, moment, most_used, rows_of, stem
-from harnesslab.formats.reading.inputs import Line, Report, Unit
+from harnesslab.formats.reading.inputs import JsonLine, Report, Unit
 from harnesslab.formats.reading.sniff import Shape
 from harnesslab.formats.reading.values import mapping, text
 
@@ -44,7 +44,7 @@ class _Place:
     """Where a session's lines are in the file."""
 
     lines: list[tuple[int, int, int]] = field(default_factory=list)
-    kept: list[Line] = field(default_factory=list)
+    kept: list[JsonLine] = field(default_factory=list)
     uuids: set[str] = field(default_factory=set)
     summaries: list[JSON] = field(default_factory=list)
 
@@ -57,7 +57,7 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
         raise FormatRefused("no session line could be read", where=unit.name)
     source_digest = unit.digest()
     for position, (name, place) in enumerate(sessions.items()):
-        lines = [*place.kept, *(Line(n, start, end, line_at(data, start, end)) for n, start, end in place.lines)]
+        lines = [*place.kept, *(JsonLine(n, start, end, line_at(data, start, end)) for n, start, end in place.lines)]
         source = Source(unit.name, source_digest, NAME, position)
         # the file of a sub-agent bears its parent's session, of which it is no trial
         beside = all(line.value.get("isSidechain") is True for line in lines)
@@ -96,7 +96,7 @@ def _sessions(unit: Unit, report: Report) -> dict[str, _Place]:
     return sessions
 
 
-def _recording(name: str, case: str, lines: list[Line], place: _Place, source: Source, report: Report) -> Recording:
+def _recording(name: str, case: str, lines: list[JsonLine], place: _Place, source: Source, report: Report) -> Recording:
     rows = [line.value for line in lines]
     times = [at for row in rows if (at := moment(row.get("timestamp"))) is not None]
     start = times[0] if times else None

@@ -12,7 +12,7 @@ from harnesslab.core.trace.events import HarnessAction, RolloutStarted, Subagent
 from harnesslab.core.trace.messages import text_of, view
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.reading.fields import Transcript, elapsed, given, moment, tool_call
-from harnesslab.formats.reading.inputs import Line, Report
+from harnesslab.formats.reading.inputs import JsonLine, Report
 from harnesslab.formats.reading.values import items, mapping, number, text
 
 _ENVELOPE = (
@@ -53,7 +53,7 @@ class Session:
     """Whether a person spoke after the last reply."""
     _completed: dict[int, int] = field(default_factory=dict)
 
-    def read(self, lines: Sequence[Line], report: Report) -> None:
+    def read(self, lines: Sequence[JsonLine], report: Report) -> None:
         """Append the events of all lines."""
         self.builder.add(RolloutStarted(manifest=self.manifest))
         replies = _replies(lines)
@@ -101,7 +101,7 @@ class Session:
     def _transcript(self, agent: str) -> Transcript:
         return self._transcripts.setdefault(agent, Transcript(self.builder, agent))
 
-    def _assistant(self, line: Line, replies: Mapping[str, list[Line]], fields: dict[str, Any]) -> None:
+    def _assistant(self, line: JsonLine, replies: Mapping[str, list[JsonLine]], fields: dict[str, Any]) -> None:
         """Append the model call of a reply at its first line; its other lines are part of it."""
         key = _reply_key(line)
         parts = replies[key]
@@ -209,22 +209,22 @@ class Session:
         self.builder.add(HarnessAction(name=kind.replace("_", " "), detail=detail, step=max(self._step, 0), **fields))
 
 
-def _reply_key(line: Line) -> str:
+def _reply_key(line: JsonLine) -> str:
     """Name the reply that a line is part of: its message, else its request, else itself."""
     message = mapping(line.value.get("message"))
     side = "side " if line.value.get("isSidechain") else ""
     return side + (text(message.get("id")) or text(line.value.get("requestId")) or f"line {line.number}")
 
 
-def _replies(lines: Sequence[Line]) -> dict[str, list[Line]]:
-    found: dict[str, list[Line]] = {}
+def _replies(lines: Sequence[JsonLine]) -> dict[str, list[JsonLine]]:
+    found: dict[str, list[JsonLine]] = {}
     for line in lines:
         if line.value.get("type") == "assistant":
             found.setdefault(_reply_key(line), []).append(line)
     return found
 
 
-def _content(parts: Sequence[Line]) -> list[JSON]:
+def _content(parts: Sequence[JsonLine]) -> list[JSON]:
     """Put the blocks of a reply's lines together; a line that repeats another's blocks adds nothing."""
     blocks: list[JSON] = []
     seen: set[str] = set()

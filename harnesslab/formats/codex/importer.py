@@ -21,7 +21,7 @@ from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.codex.payloads import dialect, from_output, result, texts
 from harnesslab.formats.openai.response_items import Walk, kind_of
 from harnesslab.formats.reading.fields import elapsed, epoch_time, given, moment, rows_of, stem
-from harnesslab.formats.reading.inputs import Line, Report, Unit
+from harnesslab.formats.reading.inputs import JsonLine, Report, Unit
 from harnesslab.formats.reading.sniff import Shape
 from harnesslab.formats.reading.values import mapping, number, text, whole
 
@@ -56,9 +56,9 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
         raise FormatRefused("no session line could be read", where=unit.name)
 
 
-def _sessions(unit: Unit, report: Report) -> Iterator[list[Line]]:
+def _sessions(unit: Unit, report: Report) -> Iterator[list[JsonLine]]:
     """Yield the lines of each session; forks, parents and resumed ids belong to the session they are named in."""
-    lines: list[Line] = []
+    lines: list[JsonLine] = []
     known: set[str] = set()
     for line in rows_of(unit, report):
         payload = line.value.get("payload")
@@ -77,7 +77,7 @@ def _sessions(unit: Unit, report: Report) -> Iterator[list[Line]]:
         yield lines
 
 
-def _recording(lines: Sequence[Line], source: Source, name: str) -> Recording:
+def _recording(lines: Sequence[JsonLine], source: Source, name: str) -> Recording:
     payloads = [(text(line.value.get("type")), mapping(line.value.get("payload"))) for line in lines]
     meta = next((payload for kind, payload in payloads if kind == "session_meta"), {})
     turn = next((payload for kind, payload in payloads if kind == "turn_context"), {})
@@ -117,7 +117,7 @@ class _Session:
         self.total: JSON = None
         self.said: set[str] = set()
 
-    def read(self, lines: Sequence[Line], meta: Mapping[str, JSON], turn: Mapping[str, JSON]) -> None:
+    def read(self, lines: Sequence[JsonLine], meta: Mapping[str, JSON], turn: Mapping[str, JSON]) -> None:
         """Append the events of all lines."""
         self._settings(turn)
         told = text_of(mapping(meta.get("base_instructions")).get("text") or meta.get("instructions"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.measuring.experiments import ExperimentRecord, Kind
+from harnesslab.core.measuring.experiments import ExperimentKind, ExperimentRecord
 from harnesslab.formats.reading.values import instant, items, mapping, stated, text, whole
 
 
@@ -37,7 +37,7 @@ def record(
     return ExperimentRecord(
         external_id=name,
         panel=text(result.get("source")),
-        kind=Kind.EVAL,
+        kind=ExperimentKind.EVAL,
         revision=text(info.get("version")),
         mechanism=text(config.get("job_name")) or text(own.get("trials_dir")).rsplit("/", 1)[-1],
         metrics=stats,

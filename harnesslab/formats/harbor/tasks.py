@@ -39,7 +39,7 @@ class CannotRun(HarnessLabError):
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class TaskFolder:
     """What lies in a task's folder beside `task.toml`."""
 
     name: str
@@ -48,7 +48,7 @@ class Parts:
     tests: Mapping[str, str]
 
 
-def case_of(task: Mapping[str, JSON], parts: Parts, where: str) -> CaseDefinition:
+def case_of(task: Mapping[str, JSON], parts: TaskFolder, where: str) -> CaseDefinition:
     """Return a task as a case; raises `CannotRun` where it can't be run here."""
     environment = mapping(task.get("environment"))
     image = text(environment.get("docker_image"))
@@ -65,7 +65,7 @@ def case_of(task: Mapping[str, JSON], parts: Parts, where: str) -> CaseDefinitio
     )
 
 
-def _why_not(task: Mapping[str, JSON], image: str, parts: Parts) -> tuple[str, str] | None:
+def _why_not(task: Mapping[str, JSON], image: str, parts: TaskFolder) -> tuple[str, str] | None:
     """Say why a task can't be run here, and what would help; None where it can."""
     if task.get("steps"):
         return "a task of several steps, which workers don't run", ""

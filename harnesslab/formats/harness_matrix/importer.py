@@ -8,7 +8,7 @@ from functools import partial
 
 from harnesslab.core.canonical import JSON, Digest, digest
 from harnesslab.core.conditions.manifest import Manifest
-from harnesslab.core.measuring.experiments import ExperimentRecord, Kind
+from harnesslab.core.measuring.experiments import ExperimentKind, ExperimentRecord
 from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
 from harnesslab.core.trace.events import ModelCall, RolloutStarted, TestResult, ToolCall, Usage, UserTurn, Verification
 from harnesslab.core.trace.trace import TraceBuilder
@@ -46,7 +46,7 @@ def experiments(unit: Unit, report: Report) -> Iterator[ExperimentRecord]:
         yield ExperimentRecord(
             external_id=results.experiment(cell),
             panel=NAME,
-            kind=Kind.EVAL,
+            kind=ExperimentKind.EVAL,
             revision=results.revision,
             mechanism=" · ".join(filter(None, (text(results.config(cell).get(key)) for key in ("harness", "model")))),
             started_at=results.started_at,

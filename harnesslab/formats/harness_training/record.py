@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.measuring.experiments import ExperimentRecord, Kind, Verdict
+from harnesslab.core.measuring.experiments import ExperimentKind, ExperimentRecord, Verdict
 from harnesslab.formats.companions import MEMO
 from harnesslab.formats.harness_training.run import Run
 from harnesslab.formats.reading.values import instant, mapping, text
@@ -24,7 +24,7 @@ def record_of(run: Run) -> ExperimentRecord:
     return ExperimentRecord(
         external_id=text(document.get("experiment_id")),
         panel=text(mapping(run.config.get("environment")).get("kind")),
-        kind=next((kind for kind in Kind if kind == document.get("kind")), None),
+        kind=next((kind for kind in ExperimentKind if kind == document.get("kind")), None),
         revision=text(document.get("git_commit_hash")),
         parent_revision=text(document.get("parent_commit_hash")),
         baseline=text(document.get("baseline_experiment_id")),

@@ -9,7 +9,7 @@ from typing import Any
 
 from harnesslab.core.canonical import JSON, Digest, digest
 from harnesslab.core.conditions.manifest import Manifest
-from harnesslab.core.measuring.experiments import ExperimentRecord, Kind
+from harnesslab.core.measuring.experiments import ExperimentKind, ExperimentRecord
 from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
 from harnesslab.core.trace.events import RolloutStarted, Verification
 from harnesslab.core.trace.trace import TraceBuilder
@@ -85,7 +85,7 @@ def evaluation(log: Log) -> ExperimentRecord:
     return ExperimentRecord(
         external_id=log.experiment,
         panel=text(spec.get("task")),
-        kind=Kind.EVAL,
+        kind=ExperimentKind.EVAL,
         revision=text(mapping(spec.get("revision")).get("commit")),
         mechanism=" ".join(filter(None, (text(spec.get("task")), text(spec.get("model"))))),
         metrics={text(score.get("name")): score.get("metrics") for score in objects(results.get("scores"))},

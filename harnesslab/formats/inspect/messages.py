@@ -61,7 +61,7 @@ class Pools:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class RawRequest:
     """A raw request taken apart: what goes to the payload table, and the settings that remain."""
 
     messages: list[JSON]
@@ -70,7 +70,7 @@ class Sent:
     headers: JSON = None
 
 
-def sent(request: Mapping[str, JSON]) -> Sent | None:
+def sent(request: Mapping[str, JSON]) -> RawRequest | None:
     """Take a raw request apart; None where it holds no list of messages."""
     key = next((name for name in _REQUEST_LISTS if objects(request.get(name))), None)
     if key is None:
@@ -81,7 +81,7 @@ def sent(request: Mapping[str, JSON]) -> Sent | None:
         messages = [{"role": "system", "content": system}, *messages]
     apart = (key, "system", "instructions", "tools", "extra_headers")
     rest = {name: value for name, value in request.items() if name not in apart}
-    return Sent(messages, request.get("tools") or None, rest, request.get("extra_headers"))
+    return RawRequest(messages, request.get("tools") or None, rest, request.get("extra_headers"))
 
 
 def chat_message(message: JSON) -> JSON:

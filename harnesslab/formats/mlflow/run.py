@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.measuring.experiments import ExperimentRecord, Kind, Verdict
+from harnesslab.core.measuring.experiments import ExperimentKind, ExperimentRecord, Verdict
 from harnesslab.formats.reading.fields import epoch_time
 from harnesslab.formats.reading.values import mapping, number, text, whole
 
@@ -22,7 +22,7 @@ def record_of(run: Mapping[str, JSON], project: str, ids: Mapping[str, str]) -> 
     return ExperimentRecord(
         external_id=text(info.get("run_id")),
         project=project,
-        kind=Kind(kind) if kind in tuple(Kind) else Kind.EVAL,
+        kind=ExperimentKind(kind) if kind in tuple(ExperimentKind) else ExperimentKind.EVAL,
         revision=text(params.get("revision")) or text(tags.get("mlflow.source.git.commit")),
         baseline=ids.get(baseline, baseline),
         verdict=Verdict(verdict) if verdict in tuple(Verdict) else None,

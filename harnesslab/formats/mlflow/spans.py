@@ -25,7 +25,7 @@ USAGE = "mlflow.chat.tokenUsage"
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class MlflowSpan:
     """One span; times are seconds since the rollout began."""
 
     name: str
@@ -36,12 +36,12 @@ class Span:
     outputs: JSON = None
     attributes: Mapping[str, JSON] = field(default_factory=dict)
     error: str = ""
-    inside: tuple[Span, ...] = ()
+    inside: tuple[MlflowSpan, ...] = ()
 
 
-def spans(trace: Trace) -> list[Span]:
+def spans(trace: Trace) -> list[MlflowSpan]:
     """Return the steps of a trace as spans, with what happened in each; events without a time follow the last one."""
-    steps: list[tuple[int, list[Span]]] = []
+    steps: list[tuple[int, list[MlflowSpan]]] = []
     windows, now = Windows(), 0.0
     for event in trace.events:
         messages = windows.open(event) if isinstance(event, ModelCall) else []
@@ -56,13 +56,13 @@ def spans(trace: Trace) -> list[Span]:
     return [_step(number, inside) for number, inside in steps]
 
 
-def _step(number: int, inside: Sequence[Span]) -> Span:
+def _step(number: int, inside: Sequence[MlflowSpan]) -> MlflowSpan:
     named = next((span.name for span in inside if span.kind == "TOOL"), "")
     name = f"step {number + 1}: {named}" if named else f"step {number + 1}"
-    return Span(name, "CHAIN", inside[0].start, max(span.end for span in inside), inside=tuple(inside))
+    return MlflowSpan(name, "CHAIN", inside[0].start, max(span.end for span in inside), inside=tuple(inside))
 
 
-def _span(event: AnyEvent, trace: Trace, messages: Sequence[int], start: float) -> Span | None:
+def _span(event: AnyEvent, trace: Trace, messages: Sequence[int], start: float) -> MlflowSpan | None:
     end = start + (event.latency or 0.0)
     match event:
         case ModelCall():
@@ -70,22 +70,22 @@ def _span(event: AnyEvent, trace: Trace, messages: Sequence[int], start: float) 
         case ToolCall():
             attributes: dict[str, JSON] = {"exit_code": event.exit_code, "timed_out": event.timed_out}
             why = event.error or ("timed out" if event.timed_out else "")
-            return Span(event.name, "TOOL", start, end, event.arguments, event.result, attributes, why)
+            return MlflowSpan(event.name, "TOOL", start, end, event.arguments, event.result, attributes, why)
         case Verification():
             tests: list[JSON] = [{"name": test.name, "passed": test.passed} for test in event.tests]
             found: dict[str, JSON] = {"passed": event.passed, "reward": event.reward, "tests": tests}
-            return Span("verifier", "EVALUATOR", start, end, None, found, error=event.error or "")
+            return MlflowSpan("verifier", "EVALUATOR", start, end, None, found, error=event.error or "")
         case HarnessAction():
             named = event.mechanism or event.name
-            return Span(named, "GUARDRAIL" if event.mechanism else "UNKNOWN", start, end, None, event.detail)
+            return MlflowSpan(named, "GUARDRAIL" if event.mechanism else "UNKNOWN", start, end, None, event.detail)
         case UserTurn():
-            return Span("user", "UNKNOWN", start, end, None, event.content)
+            return MlflowSpan("user", "UNKNOWN", start, end, None, event.content)
         case SubagentCall():
-            return Span(event.name, "AGENT", start, end, event.input, event.output, error=event.error or "")
+            return MlflowSpan(event.name, "AGENT", start, end, event.input, event.output, error=event.error or "")
     return None
 
 
-def _model(event: ModelCall, trace: Trace, messages: Sequence[int], start: float, end: float) -> Span:
+def _model(event: ModelCall, trace: Trace, messages: Sequence[int], start: float, end: float) -> MlflowSpan:
     whole: list[JSON] = [trace.payloads[position] for position in messages]
     inputs: dict[str, JSON] = {"messages": whole, "settings": dict(event.settings)}
     if sum(len(canonical_bytes(message)) for message in whole) > LARGEST:
@@ -104,7 +104,7 @@ def _model(event: ModelCall, trace: Trace, messages: Sequence[int], start: float
     usage = _usage(event)
     if usage:
         attributes[USAGE] = usage
-    return Span(event.model or "model", "CHAT_MODEL", start, end, inputs, outputs, attributes, event.error or "")
+    return MlflowSpan(event.model or "model", "CHAT_MODEL", start, end, inputs, outputs, attributes, event.error or "")
 
 
 def _usage(event: ModelCall) -> dict[str, JSON]:
@@ -136,7 +136,7 @@ def instruction(trace: Trace) -> str:
     return ""
 
 
-def walk(found: Sequence[Span]) -> Iterator[Span]:
+def walk(found: Sequence[MlflowSpan]) -> Iterator[MlflowSpan]:
     """Yield spans with all that is in them, outer ones first."""
     for span in found:
         yield span

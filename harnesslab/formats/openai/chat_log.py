@@ -14,9 +14,9 @@ from harnesslab.core.running.rollout import Recording
 from harnesslab.core.trace import usage
 from harnesslab.core.trace.messages import text_of, view
 from harnesslab.formats.openai import chat_transcripts
-from harnesslab.formats.openai.exchanges import Exchange, rollouts
+from harnesslab.formats.openai.exchanges import LoggedExchange, rollouts
 from harnesslab.formats.reading.fields import given, moment, rows_of
-from harnesslab.formats.reading.inputs import Line, Report, Unit
+from harnesslab.formats.reading.inputs import JsonLine, Report, Unit
 from harnesslab.formats.reading.sniff import Shape
 from harnesslab.formats.reading.values import items, mapping, number, text, whole
 
@@ -58,7 +58,7 @@ def _read(unit: Unit, report: Report) -> Iterator[Recording]:
         yield from chat_transcripts.read(unit, report, NAME)
 
 
-def _again(first: Line, rows: Iterator[Line]) -> Iterator[Line]:
+def _again(first: JsonLine, rows: Iterator[JsonLine]) -> Iterator[JsonLine]:
     yield first
     yield from rows
 
@@ -84,7 +84,7 @@ def _request(row: Mapping[str, JSON]) -> Mapping[str, JSON]:
     return row if "messages" in row else {}
 
 
-def _exchanges(rows: Iterator[Line], report: Report) -> Iterator[Exchange]:
+def _exchanges(rows: Iterator[JsonLine], report: Report) -> Iterator[LoggedExchange]:
     """Yield the exchanges of a log, joining the chunks of a stream and the two halves of a Batch."""
     chunks: list[Mapping[str, JSON]] = []
     origin = ""
@@ -115,7 +115,7 @@ def _exchanges(rows: Iterator[Line], report: Report) -> Iterator[Exchange]:
         yield from [_exchange({}, _request(line), place, case=name)] if line else []
 
 
-def _batch(row: Line, waiting: dict[str, tuple[Mapping[str, JSON], str]]) -> Iterator[Exchange]:
+def _batch(row: JsonLine, waiting: dict[str, tuple[Mapping[str, JSON], str]]) -> Iterator[LoggedExchange]:
     """Pair a Batch request with its response where both are in the file; a response alone stands by itself."""
     name, origin = str(row.value.get("custom_id")), f"line {row.number}"
     if _request(row.value) and "response" not in row.value:
@@ -125,7 +125,7 @@ def _batch(row: Line, waiting: dict[str, tuple[Mapping[str, JSON], str]]) -> Ite
     yield _exchange(row.value, _request(asked), place if asked else origin, case=name)
 
 
-def _exchange(row: Mapping[str, JSON], request: Mapping[str, JSON], origin: str, case: str = "") -> Exchange:
+def _exchange(row: Mapping[str, JSON], request: Mapping[str, JSON], origin: str, case: str = "") -> LoggedExchange:
     answer = next((row[key] for key in _RESPONSE_KEYS if key in row), row if "choices" in row else None)
     if isinstance(answer, list) and all(mapping(item).get("object") == _CHUNK for item in answer):
         answer = _joined([mapping(item) for item in answer])
@@ -137,7 +137,7 @@ def _exchange(row: Mapping[str, JSON], request: Mapping[str, JSON], origin: str,
     output["error"] = failure
     named = mapping(request.get("metadata"))
     known = ("request", "body", "choices", "error", "object", *_RESPONSE_KEYS)
-    return Exchange(
+    return LoggedExchange(
         messages=items(request.get("messages")),
         settings=_settings(request, apart=request is not row),
         output=output,
@@ -210,7 +210,7 @@ def _logprobs(content: Sequence[JSON]) -> dict[str, Any]:
     }
 
 
-def _streamed(chunks: Sequence[Mapping[str, JSON]], origin: str) -> Exchange:
+def _streamed(chunks: Sequence[Mapping[str, JSON]], origin: str) -> LoggedExchange:
     """Make the exchange of a stream whose request the log does not hold."""
     body = _joined(chunks)
     return _exchange({"response": body, "error": body.get("error")}, {}, origin)

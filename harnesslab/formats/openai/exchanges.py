@@ -25,7 +25,7 @@ _RETRIABLE = (408, 409, 425, 429)
 
 
 @dataclass(slots=True)
-class Exchange:
+class LoggedExchange:
     """One request to a model and what came back."""
 
     messages: Sequence[JSON]
@@ -50,7 +50,7 @@ class Exchange:
         """Say whether an error came back in place of a completion."""
         return bool(self.output.get("error"))
 
-    def follows(self, earlier: Exchange) -> bool:
+    def follows(self, earlier: LoggedExchange) -> bool:
         """Say whether this request goes on from an earlier exchange, or tries it again after an error."""
         if self.previous and self.previous == earlier.output.get("response_id"):
             return True
@@ -60,9 +60,9 @@ class Exchange:
         return len(self.messages) > before or earlier.failed
 
 
-def rollouts(exchanges: Iterable[Exchange], name: str, source: tuple[str, Any]) -> Iterator[Recording]:
+def rollouts(exchanges: Iterable[LoggedExchange], name: str, source: tuple[str, Any]) -> Iterator[Recording]:
     """Group exchanges into recordings, one rollout in memory at a time; `source` is the file's name and digest."""
-    group: list[Exchange] = []
+    group: list[LoggedExchange] = []
     trials: dict[str, int] = {}
     position = 0
     for exchange in exchanges:
@@ -74,7 +74,7 @@ def rollouts(exchanges: Iterable[Exchange], name: str, source: tuple[str, Any]) 
         yield _recording(group, Source(*source, name, position), trials)
 
 
-def _recording(group: Sequence[Exchange], source: Source, trials: dict[str, int]) -> Recording:
+def _recording(group: Sequence[LoggedExchange], source: Source, trials: dict[str, int]) -> Recording:
     first, last = group[0], group[-1]
     opening = digest(list(first.messages)) if first.recorded else None
     case = first.case or (f"request {opening[:12]}" if opening else f"response {source.position}")
@@ -103,12 +103,12 @@ def _recording(group: Sequence[Exchange], source: Source, trials: dict[str, int]
     )
 
 
-def _add(builder: TraceBuilder, group: Sequence[Exchange]) -> None:
+def _add(builder: TraceBuilder, group: Sequence[LoggedExchange]) -> None:
     """Append the events of one rollout's exchanges."""
     known, step, attempt = 0, -1, 0
     pending: list[tuple[int, ToolRequest]] = []
     start = next((exchange.at for exchange in group if exchange.at is not None), None)
-    earlier: Exchange | None = None
+    earlier: LoggedExchange | None = None
     for exchange in group:
         retry = earlier is not None and earlier.failed and len(exchange.messages) == len(earlier.messages)
         attempt = attempt + 1 if retry else 0
@@ -180,7 +180,7 @@ def _orphan(name: str, call_id: str) -> ToolRequest:
     return ToolRequest(name or "unnamed", id=call_id)
 
 
-def _outcome(last: Exchange) -> Outcome:
+def _outcome(last: LoggedExchange) -> Outcome:
     """Return what the last exchange shows; a log of requests has no verdict."""
     if last.failed:
         status = last.status
@@ -191,7 +191,7 @@ def _outcome(last: Exchange) -> Outcome:
     return Outcome.UNKNOWN
 
 
-def _manifest(first: Exchange, opening: str | None) -> Manifest:
+def _manifest(first: LoggedExchange, opening: str | None) -> Manifest:
     settings = first.settings
     named = (
         "temperature",

@@ -24,7 +24,7 @@ SERVED = ("web_search_call", "file_search_call", "image_generation_call", "code_
 
 
 @dataclass(slots=True)
-class Output:
+class ResponseOutput:
     """What one response says, read from its items together."""
 
     text: str | None = None
@@ -59,9 +59,9 @@ def kind_of(item: Mapping[str, JSON]) -> str:
     return "other"
 
 
-def output_of(items: Sequence[Mapping[str, JSON]]) -> Output:
+def output_of(items: Sequence[Mapping[str, JSON]]) -> ResponseOutput:
     """Read the items of one response together."""
-    found, texts, thoughts = Output(), list[str](), list[str]()
+    found, texts, thoughts = ResponseOutput(), list[str](), list[str]()
     for item in items:
         match kind_of(item):
             case "call" if item.get("type") in SERVED:

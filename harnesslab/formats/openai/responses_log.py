@@ -17,7 +17,7 @@ from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
 from harnesslab.core.trace import usage
 from harnesslab.core.trace.events import HarnessAction, ModelCall, RolloutStarted, TestResult, UserTurn, Verification
 from harnesslab.core.trace.trace import TraceBuilder
-from harnesslab.formats.openai.exchanges import Exchange, rollouts
+from harnesslab.formats.openai.exchanges import LoggedExchange, rollouts
 from harnesslab.formats.openai.response_items import Walk, output_of
 from harnesslab.formats.reading.fields import epoch_time, given, line_at, moment, rows_of
 from harnesslab.formats.reading.inputs import Report, Unit
@@ -69,7 +69,7 @@ def _is_harbor(row: Mapping[str, JSON]) -> bool:
 def _log(unit: Unit, report: Report) -> Iterator[Recording]:
     """Yield the rollouts of a plain log of requests and responses."""
 
-    def exchanges() -> Iterator[Exchange]:
+    def exchanges() -> Iterator[LoggedExchange]:
         for line in rows_of(unit, report, "data", "rows"):
             if _is_row(line.value) or "error" in line.value:
                 yield _exchange(line.value, f"line {line.number}")
@@ -79,7 +79,7 @@ def _log(unit: Unit, report: Report) -> Iterator[Recording]:
     yield from rollouts(exchanges(), NAME, (unit.name, unit.digest()))
 
 
-def _exchange(row: Mapping[str, JSON], origin: str) -> Exchange:
+def _exchange(row: Mapping[str, JSON], origin: str) -> LoggedExchange:
     envelope = row if row.get("object") == "response" else mapping(row.get("response"))
     body = mapping(envelope.get("body")) if "body" in envelope else envelope
     request = mapping(row.get("request")) or mapping(row.get("body"))
@@ -90,7 +90,7 @@ def _exchange(row: Mapping[str, JSON], origin: str) -> Exchange:
     error = body.get("error") or row.get("error")
     incomplete = mapping(body.get("incomplete_details")).get("reason")
     found = output_of([mapping(item) for item in items(body.get("output"))])
-    return Exchange(
+    return LoggedExchange(
         messages=messages,
         settings=given(request, "input", "instructions", "tools", "model", "previous_response_id"),
         output={

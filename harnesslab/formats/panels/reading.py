@@ -125,7 +125,7 @@ def _case(tree: PanelTree, place: Path, budgets: Mapping[str, Any]) -> CaseDefin
     if not instruction.strip():
         raise FormatRefused("the instruction is empty", where=tree.shown(place / INSTRUCTION))
     if tree.has(task) and not tree.has(own):
-        parts = harbor_tasks.Parts(
+        parts = harbor_tasks.TaskFolder(
             place.name, instruction, tree.below(place / harbor_tasks.FILES), tree.below(place / harbor_tasks.TESTS)
         )
         document = tree.toml(task)

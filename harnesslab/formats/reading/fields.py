@@ -13,7 +13,7 @@ from typing import Any
 from harnesslab.core.canonical import JSON, parse
 from harnesslab.core.trace.events import ModelCall, ToolCall, ToolRequest, Window
 from harnesslab.core.trace.trace import TraceBuilder
-from harnesslab.formats.reading.inputs import Line, Report, Unit, lines_of
+from harnesslab.formats.reading.inputs import JsonLine, Report, Unit, lines_of
 from harnesslab.formats.reading.sniff import shape_of
 from harnesslab.formats.reading.values import mapping, number
 
@@ -67,7 +67,7 @@ def line_at(data: bytes, start: int, end: int) -> Mapping[str, JSON]:
     return mapping(parse(data[start:end].strip()))
 
 
-def rows_of(unit: Unit, report: Report, *keys: str) -> Iterator[Line]:
+def rows_of(unit: Unit, report: Report, *keys: str) -> Iterator[JsonLine]:
     """Yield the objects of a unit: of its lines, of its list, of a list under one of its `keys`, or itself."""
     shape = shape_of(unit)
     if shape.kind == "lines":
@@ -76,7 +76,7 @@ def rows_of(unit: Unit, report: Report, *keys: str) -> Iterator[Line]:
     found = next((shape.object[key] for key in keys if isinstance(shape.object.get(key), list)), shape.document)
     for index, row in enumerate(found if isinstance(found, list) else [found]):
         if isinstance(row, Mapping):
-            yield Line(index + 1, 0, 0, row)
+            yield JsonLine(index + 1, 0, 0, row)
         else:
             report.skip(f"item {index}", "not an object")
 

@@ -132,7 +132,7 @@ def json_document(data: bytes, where: str) -> JSON:
         raise FormatRefused(f"not valid JSON: {error}", where=where) from error
 
 
-class Line(NamedTuple):
+class JsonLine(NamedTuple):
     """One JSON line: its number from 1, where it lies in the file, and its object."""
 
     number: int
@@ -141,7 +141,7 @@ class Line(NamedTuple):
     value: Mapping[str, JSON]
 
 
-def lines_of(data: bytes, report: Report, where: str = "") -> Iterator[Line]:
+def lines_of(data: bytes, report: Report, where: str = "") -> Iterator[JsonLine]:
     """Yield the objects of JSON lines one at a time; bad lines are noted in the report.
 
     The last line is said to be cut off where it is no whole JSON and has no line end.
@@ -161,7 +161,7 @@ def lines_of(data: bytes, report: Report, where: str = "") -> Iterator[Line]:
                 why = "cut off: the file ends inside this line" if found < 0 else f"not valid JSON: {error}"
             else:
                 if isinstance(value, Mapping):
-                    yield Line(count, start, end, value)
+                    yield JsonLine(count, start, end, value)
                 else:
                     why = f"a JSON {_json_type(value)}, not an object"
         if why:

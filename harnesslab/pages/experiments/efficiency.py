@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 
 from harnesslab.actions.rollouts.anatomies import prepare
-from harnesslab.core.efficiency.factors import Answers, Cases, Kind
+from harnesslab.core.efficiency.factors import Answers, Cases, TokenKind
 from harnesslab.core.errors import NotFound
 from harnesslab.figures.efficiency import levers_figure, spend_figure, split_figure, tools_figure
 from harnesslab.figures.sheets import Sheet, sheet_of
@@ -16,18 +16,18 @@ from harnesslab.pages.render import render
 from harnesslab.queries.efficiency.page import Efficiency, uncounted
 from harnesslab.queries.efficiency.page import efficiency as numbers
 from harnesslab.queries.efficiency.words import PLAIN
-from harnesslab.queries.experiments.sums import Asked
+from harnesslab.queries.experiments.sums import EfficiencyQuery
 
 FEW = 2
 """With more experiments than these, legends name them by letter."""
-KINDS = ((Kind.OUTPUT, "output tokens"), (Kind.INPUT, "input tokens"), (Kind.TOTAL, "both"))
+KINDS = ((TokenKind.OUTPUT, "output tokens"), (TokenKind.INPUT, "input tokens"), (TokenKind.TOTAL, "both"))
 ANSWERS = ((Answers.BILLED, "billed answers"), (Answers.USED, "cached answers too"))
 CASES = ((Cases.ALL, "all cases"), (Cases.COMMON, "measured in all"), (Cases.SOLVED, "solved in all"))
 
 
 def efficiency(request: HttpRequest) -> HttpResponse:
     """The page; with `format=csv&table=NAME` one of its tables."""
-    asked = Asked.of(request.GET.getlist("e"), request.GET)
+    asked = EfficiencyQuery.of(request.GET.getlist("e"), request.GET)
     found = numbers(asked, prepare(uncounted(asked)))
     if request.GET.get("format") == "csv":
         return csv_of(found.sheets, request.GET.get("table", ""), "efficiency")

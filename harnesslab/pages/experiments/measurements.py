@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST
 from harnesslab.actions.asking import AskedExperiment, ask_experiment
 from harnesslab.actions.experiments import measurements as actions
 from harnesslab.core.errors import Conflict, HarnessLabError, InvalidValue, NotFound
-from harnesslab.core.measuring.experiments import Kind
+from harnesslab.core.measuring.experiments import ExperimentKind
 from harnesslab.http_errors import status_of
 from harnesslab.pages.access import asks_for_part, needs, user_of
 from harnesslab.pages.experiments.form_fields import ASKED, common, words_of
@@ -77,7 +77,7 @@ def _asked(values: dict[str, str], cases: Sequence[str]) -> AskedExperiment:
     return AskedExperiment(
         **common(values, cases),
         revision=values.get("revision", ""),
-        kind=Kind.CANDIDATE if baseline else values.get("kind", ""),
+        kind=ExperimentKind.CANDIDATE if baseline else values.get("kind", ""),
         baseline=baseline,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harnesslab.core.running.recipe import DRAWN, SAME
-from harnesslab.core.running.rerun import Mode, OnMiss, Plan
+from harnesslab.core.running.rerun import Mode, OnMiss, RerunPlan
 
 DOES = {
     Mode.LIVE: "Everything is executed anew.",
@@ -17,7 +17,7 @@ PROVES = {
 }
 
 
-def plan_words(plan: Plan) -> str:
+def plan_words(plan: RerunPlan) -> str:
     """Say what a plan asks for, in one sentence; steps are one-based here, as on pages."""
     parts = [f"{plan.attempts} attempt{'' if plan.attempts == 1 else 's'}"]
     match plan.mode:

@@ -11,7 +11,7 @@ from harnesslab.core.canonical import digest
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.natural import natural
 from harnesslab.core.running.recipe import DRAWN, SAME
-from harnesslab.core.running.rerun import Mode, OnMiss, Plan, Switch
+from harnesslab.core.running.rerun import Mode, OnMiss, RerunPlan, Switch
 
 _E = TypeVar("_E", bound=StrEnum)
 NUMBER = "number"
@@ -19,11 +19,11 @@ SWITCH = "switch-"
 """What the names of the form's switches begin with."""
 
 
-def plan_of(form: Mapping[str, str]) -> Plan:
+def plan_of(form: Mapping[str, str]) -> RerunPlan:
     """Read a plan; what a mode has no use for is left out. Raises `InvalidValue` naming the field."""
     mode = _choice(form, "mode", Mode, Mode.LIVE)
     if mode is Mode.RECORDED:
-        return Plan(mode=mode, revision=_text(form, "revision"), self_test=bool(form.get("self_test")))
+        return RerunPlan(mode=mode, revision=_text(form, "revision"), self_test=bool(form.get("self_test")))
     step, attempts = _whole(form, "step"), _whole(form, "attempts")
     if step == 0:
         raise InvalidValue("no step: 0", where="step", hint="steps count from 1 here")
@@ -32,7 +32,7 @@ def plan_of(form: Mapping[str, str]) -> Plan:
         for name in form
         if name.startswith(SWITCH) and mode is Mode.HYBRID
     }
-    return Plan(
+    return RerunPlan(
         mode=mode,
         switches={name: switch for name, switch in switches.items() if switch is not Switch.RECORDED},
         on_miss=_choice(form, "on_miss", OnMiss, OnMiss.STOP) if mode is Mode.HYBRID else OnMiss.STOP,
@@ -46,7 +46,7 @@ def plan_of(form: Mapping[str, str]) -> Plan:
     )
 
 
-def form_of(plan: Plan) -> dict[str, str]:
+def form_of(plan: RerunPlan) -> dict[str, str]:
     """Return the form's fields that state a plan: the inverse of `plan_of`."""
     by_number = plan.seed not in (SAME, DRAWN)
     stated = {

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST
 from harnesslab.actions.reruns import lifecycle as actions
 from harnesslab.core.errors import HarnessLabError, InvalidValue, NotFound
 from harnesslab.core.natural import natural
-from harnesslab.core.running.rerun import Plan, Switch
+from harnesslab.core.running.rerun import RerunPlan, Switch
 from harnesslab.http_errors import status_of
 from harnesslab.pages.access import asks_for_part, needs, user_of
 from harnesslab.pages.render import render
@@ -145,7 +145,7 @@ def _form(
     return render(request, "reruns/form.html", context, status=status_of(error) if error is not None else 200)
 
 
-def _previews(ids: Sequence[int], form: dict[str, str]) -> tuple[list[Preview], Plan | None, str]:
+def _previews(ids: Sequence[int], form: dict[str, str]) -> tuple[list[Preview], RerunPlan | None, str]:
     """Return what the form's plan would do, or with what is wrong with it, what a plain one would."""
     wrong, plan = "", None
     try:

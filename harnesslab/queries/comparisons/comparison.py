@@ -78,7 +78,7 @@ class ComparisonResult(ReadModel):
     declared_differences: list[str]
 
 
-class Side(ReadModel):
+class AlignedSide(ReadModel):
     """One side of an aligned row."""
 
     index: int
@@ -93,8 +93,8 @@ class AlignedRow(ReadModel):
 
     number: int
     relation: str
-    a: Side | None
-    b: Side | None
+    a: AlignedSide | None
+    b: AlignedSide | None
 
 
 class RowWindow(ReadModel):
@@ -118,18 +118,18 @@ class Aligned:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared(Aligned):
+class ComparedRollouts(Aligned):
     """Two rollouts with all that comparing them found."""
 
     found: Comparison
 
 
-def compared(a_id: int, b_id: int, contract: Contract) -> Compared:
+def compared(a_id: int, b_id: int, contract: Contract) -> ComparedRollouts:
     """Compare two stored rollouts; raises `NotFound` and `NotComparable`."""
     rollout_a, rollout_b = get_rollout(a_id), get_rollout(b_id)
     a, b = StoredTape(rollout_a), StoredTape(rollout_b)
     found = compare_tapes(a, b, contract)
-    return Compared(row_of(rollout_a), row_of(rollout_b), a, b, found.rows, found)
+    return ComparedRollouts(row_of(rollout_a), row_of(rollout_b), a, b, found.rows, found)
 
 
 def first_divergence(a_id: int, b_id: int, contract: Contract) -> Divergence | None:
@@ -244,7 +244,7 @@ def aligned_row(a: Tape, b: Tape, row: Row, number: int) -> AlignedRow:
     return AlignedRow(number=number, relation=row.relation.value, a=_side(a, row.a), b=_side(b, row.b))
 
 
-def _side(tape: Tape, index: int | None) -> Side | None:
+def _side(tape: Tape, index: int | None) -> AlignedSide | None:
     if index is None:
         return None
     event = tape.event(index)
@@ -253,4 +253,4 @@ def _side(tape: Tape, index: int | None) -> Side | None:
     if isinstance(event, ToolCall):
         detail = f"{detail} → {result_line(event)}" if detail else result_line(event)
     failed = bool(getattr(event, "error", None))
-    return Side(index=index, step=event.step, what=named.what, detail=detail, failed=failed)
+    return AlignedSide(index=index, step=event.step, what=named.what, detail=detail, failed=failed)

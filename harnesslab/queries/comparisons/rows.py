@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from harnesslab.core.canonical import JSON, parse
 from harnesslab.core.comparing.alignment import SAME, Row
-from harnesslab.core.comparing.text_difference import Span, ValueDifference, spans, value_differences
+from harnesslab.core.comparing.text_difference import TextSpan, ValueDifference, spans, value_differences
 from harnesslab.core.trace.events import ModelCall
 from harnesslab.core.trace.messages import view
 from harnesslab.queries.comparisons.comparison import Aligned
@@ -195,7 +195,7 @@ def json_or_none(text: str) -> JSON:
         return None
 
 
-def _shortened(span: Span, keep: int = 300) -> str:
+def _shortened(span: TextSpan, keep: int = 300) -> str:
     """Cut the middle out of a long equal run."""
     if span.side != "equal" or len(span.text) <= 2 * keep:
         return span.text

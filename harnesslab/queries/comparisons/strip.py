@@ -10,7 +10,7 @@ from harnesslab.queries.comparisons.comparison import Aligned
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class StripCell:
     """One cell of the strip: an aligned step with the worst relation in it, and its first such row."""
 
     relation: str
@@ -24,9 +24,9 @@ class Cell:
 _WORST = (Relation.CHANGED, Relation.ONLY_A, Relation.ONLY_B, Relation.MOVED, Relation.SCRUBBED, Relation.EQUAL)
 
 
-def strip(compared: Aligned) -> list[Cell]:
+def strip(compared: Aligned) -> list[StripCell]:
     """Return the comparison step by step, for the strip."""
-    cells: list[Cell] = []
+    cells: list[StripCell] = []
     steps_a, steps_b = compared.a.steps, compared.b.steps
     current: tuple[int | None, int | None] | None = None
     group: list[int] = []
@@ -52,7 +52,7 @@ def _same_cell(current: tuple[int | None, int | None], place: tuple[int | None, 
     return current == place
 
 
-def _cell(rows: Sequence[Row], group: Sequence[int], steps: tuple[int | None, int | None]) -> Cell:
+def _cell(rows: Sequence[Row], group: Sequence[int], steps: tuple[int | None, int | None]) -> StripCell:
     relation = min((rows[number].relation for number in group), key=_WORST.index)
     first = next(number for number in group if rows[number].relation is relation)
-    return Cell(relation.value, steps[0], steps[1], first, group[0])
+    return StripCell(relation.value, steps[0], steps[1], first, group[0])

@@ -23,7 +23,7 @@ class Token(ReadModel):
     """The other tokens that were likely, with their log-probabilities."""
 
 
-class TokenRow(ReadModel):
+class TokenPairRow(ReadModel):
     """The tokens of both sides at one position, from 0."""
 
     position: int
@@ -40,7 +40,7 @@ class TokenDifference(ReadModel):
     counts: tuple[int, int]
     by_probability: bool
     """The ids are equal and only the log-probabilities differ."""
-    rows: list[TokenRow]
+    rows: list[TokenPairRow]
 
     @property
     def left_out(self) -> int:
@@ -74,10 +74,10 @@ def _first(one: Sequence[float], two: Sequence[float]) -> int | None:
     return next((at for at, (left, right) in pairs if left != right), min(len(one), len(two)))
 
 
-def _row(a: ModelCall, b: ModelCall, position: int) -> TokenRow:
+def _row(a: ModelCall, b: ModelCall, position: int) -> TokenPairRow:
     one, two = _token(a, position), _token(b, position)
     same = one is not None and two is not None and (one.id, one.logprob) == (two.id, two.logprob)
-    return TokenRow(position=position, a=one, b=two, same=same)
+    return TokenPairRow(position=position, a=one, b=two, same=same)
 
 
 def _token(call: ModelCall, position: int) -> Token | None:

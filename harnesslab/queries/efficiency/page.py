@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from harnesslab.core.efficiency.factors import Answers, Cases, Kind, Levers, chosen, levers
+from harnesslab.core.efficiency.factors import Answers, Cases, Levers, TokenKind, chosen, levers
 from harnesslab.core.efficiency.survival import width
 from harnesslab.core.errors import NotFound
 from harnesslab.figures.sheets import Sheet
 from harnesslab.queries.efficiency.sheets import sheets
 from harnesslab.queries.efficiency.words import caveat, formula, headline, served
 from harnesslab.queries.experiments.cells import cells_of
-from harnesslab.queries.experiments.sums import LETTERS, Asked, Side, side_of
+from harnesslab.queries.experiments.sums import LETTERS, EfficiencyQuery, ExperimentSums, side_of
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.store.models import Experiment, Rollout
 
@@ -22,10 +22,10 @@ class Efficiency(ReadModel):
     caveat: str
     served: str
     """A warning where answers were served from a cache and are not counted; else empty."""
-    kind: Kind
+    kind: TokenKind
     answers: Answers
     which: Cases
-    sides: list[Side]
+    sides: list[ExperimentSums]
     levers: list[Levers]
     """Of each experiment after the first against it."""
     sheets: list[Sheet]
@@ -33,13 +33,13 @@ class Efficiency(ReadModel):
     """Rollouts that are not counted yet."""
 
 
-def uncounted(asked: Asked) -> list[int]:
+def uncounted(asked: EfficiencyQuery) -> list[int]:
     """Return the ended rollouts whose traces are not counted yet."""
     rows = Rollout.objects.filter(experiment_id__in=asked.experiments, mode="", anatomy=b"", head__isnull=False)
     return list(rows.order_by("pk").values_list("pk", flat=True))
 
 
-def efficiency(asked: Asked, waiting: int = 0) -> Efficiency:
+def efficiency(asked: EfficiencyQuery, waiting: int = 0) -> Efficiency:
     """Return the numbers; raises `NotFound` for an experiment that is not there."""
     rows = {
         row.pk: row for row in Experiment.objects.light().select_related("project").filter(pk__in=asked.experiments)
@@ -71,7 +71,7 @@ def efficiency(asked: Asked, waiting: int = 0) -> Efficiency:
     )
 
 
-def _walls(asked: Asked) -> dict[int, float]:
+def _walls(asked: EfficiencyQuery) -> dict[int, float]:
     rows = Rollout.objects.filter(experiment_id__in=asked.experiments, mode="").exclude(budgets={})
     found = ((pk, budgets.get("wall")) for pk, budgets in rows.values_list("pk", "budgets"))
     return {pk: float(wall) for pk, wall in found if isinstance(wall, int | float) and wall > 0}

@@ -10,14 +10,14 @@ from harnesslab.core.efficiency.survival import After
 from harnesslab.figures.sheets import Column, Entry, Sheet, Value
 from harnesslab.figures.survival import MOST_CASES
 from harnesslab.queries.efficiency.words import PLAIN
-from harnesslab.queries.experiments.sums import Side
+from harnesslab.queries.experiments.sums import ExperimentSums
 
 _WHO = Column("experiment", numeric=False)
 _NO_LOSS = "No counted token went into a rollout that solved nothing."
 _LOST = Column("of all that solved nothing", "%")
 
 
-def sheets(sides: Sequence[Side], moved: Sequence[Levers], view: View) -> list[Sheet]:
+def sheets(sides: Sequence[ExperimentSums], moved: Sequence[Levers], view: View) -> list[Sheet]:
     """Return all tables."""
     return [
         _totals(sides),
@@ -34,7 +34,7 @@ def sheets(sides: Sequence[Side], moved: Sequence[Levers], view: View) -> list[S
     ]
 
 
-def _who(side: Side) -> Entry:
+def _who(side: ExperimentSums) -> Entry:
     return Entry(side.title, query=side.query())
 
 
@@ -42,7 +42,7 @@ def _of(ratio: Ratio, query: str = "", *, with_n: bool = True) -> Entry:
     return Entry(ratio.value, ratio.why, query, ratio.bottom if with_n and not ratio.why else None)
 
 
-def _totals(sides: Sequence[Side]) -> Sheet:
+def _totals(sides: Sequence[ExperimentSums]) -> Sheet:
     columns = ("rollouts", "solved", "not counted yet", "steps", "calls", "served", "input, uncached", "input, cached")
     more = ("output", "of it reasoning", "served input", "served output")
     last = Column("cost", "price")
@@ -55,7 +55,7 @@ def _totals(sides: Sequence[Side]) -> Sheet:
     )
 
 
-def _total(side: Side) -> tuple[Entry, ...]:
+def _total(side: ExperimentSums) -> tuple[Entry, ...]:
     found, query = side.split, side.query()
     counts = (side.identity.steps, found.calls, found.served, found.uncached, found.cached, found.output)
     more = (found.reasoning, found.served_input, found.served_output)
@@ -71,7 +71,7 @@ def _total(side: Side) -> tuple[Entry, ...]:
     )
 
 
-def _identity(sides: Sequence[Side], view: View) -> Sheet:
+def _identity(sides: Sequence[ExperimentSums], view: View) -> Sheet:
     names = (f"{PLAIN[view.kind]} per solve", "tokens per call", "calls per step", "steps per solve")
     counts = ("tokens", "calls", "steps", "solves", "rollouts")
     rows = []
@@ -94,7 +94,7 @@ def _identity(sides: Sequence[Side], view: View) -> Sheet:
     return Sheet("identity", "Tokens per solve and its factors", (_WHO, *columns), tuple(rows))
 
 
-def _levers(sides: Sequence[Side], moved: Sequence[Levers]) -> Sheet:
+def _levers(sides: Sequence[ExperimentSums], moved: Sequence[Levers]) -> Sheet:
     rows = []
     for side, found in zip(sides[1:], moved, strict=True):
         for lever in (*found.factors, found.total):
@@ -109,7 +109,7 @@ def _levers(sides: Sequence[Side], moved: Sequence[Levers]) -> Sheet:
     return Sheet("levers", "Levers against A", (_WHO, *columns, Column("log-ratio", "±")), tuple(rows), note)
 
 
-def _spend(sides: Sequence[Side], view: View) -> Sheet:
+def _spend(sides: Sequence[ExperimentSums], view: View) -> Sheet:
     rows = []
     for side in sides:
         total = sum(spent.tokens for spent in side.spending.groups.values())
@@ -123,7 +123,7 @@ def _spend(sides: Sequence[Side], view: View) -> Sheet:
     return Sheet("spend", "Useful share and failed spend", (_WHO, *columns, Column("share", "%")), tuple(rows), note)
 
 
-def _contributors(sides: Sequence[Side]) -> Sheet:
+def _contributors(sides: Sequence[ExperimentSums]) -> Sheet:
     rows = []
     for side in sides:
         for item in side.spending.contributors:
@@ -148,7 +148,7 @@ def _contributors(sides: Sequence[Side]) -> Sheet:
     )
 
 
-def _rates(sides: Sequence[Side]) -> Sheet:
+def _rates(sides: Sequence[ExperimentSums]) -> Sheet:
     names = ("first attempt valid", "fatal steps", "retries", "submit rate", "pass rate", "solve rate")
     rows = []
     for side in sides:
@@ -170,7 +170,7 @@ def _rates(sides: Sequence[Side]) -> Sheet:
     return Sheet("rates", "Valid actions, submits and solves", (_WHO, *columns), tuple(rows), note)
 
 
-def _repairs(sides: Sequence[Side]) -> Sheet:
+def _repairs(sides: Sequence[ExperimentSums]) -> Sheet:
     rows = []
     for side in sides:
         for kind, repair in side.faults.repairs.items():
@@ -184,7 +184,7 @@ def _repairs(sides: Sequence[Side]) -> Sheet:
     return Sheet("repairs", "Repairs by kind of fault", (_WHO, *columns), tuple(rows), note, "No answer was rejected.")
 
 
-def _survival(sides: Sequence[Side]) -> Sheet:
+def _survival(sides: Sequence[ExperimentSums]) -> Sheet:
     rows = []
     for side in sides:
         n = side.survival.rollouts
@@ -198,11 +198,11 @@ def _survival(sides: Sequence[Side]) -> Sheet:
     return Sheet("survival", title, (_WHO, *columns, Column("cut off by then")), tuple(rows), note)
 
 
-def _solved_by(side: Side, at: After) -> Entry:
+def _solved_by(side: ExperimentSums, at: After) -> Entry:
     return Entry(at.solved, query=side.behind([rollout for taken, rollout in side.solved_at if taken <= at.steps]))
 
 
-def _solves(sides: Sequence[Side]) -> Sheet:
+def _solves(sides: Sequence[ExperimentSums]) -> Sheet:
     rows = []
     for side in sides:
         for item in side.solves:
@@ -213,7 +213,7 @@ def _solves(sides: Sequence[Side]) -> Sheet:
     return Sheet("solves", "New solves by step", (_WHO, *columns), tuple(rows))
 
 
-def _tools(sides: Sequence[Side]) -> Sheet:
+def _tools(sides: Sequence[ExperimentSums]) -> Sheet:
     rows = []
     for side in sides:
         for name, use in side.tools.items():
@@ -228,7 +228,7 @@ def _tools(sides: Sequence[Side]) -> Sheet:
     return Sheet("tools", "Tokens and time by tool", (_WHO, *columns, Column("time per call", "s")), tuple(rows), note)
 
 
-def _times(sides: Sequence[Side]) -> Sheet:
+def _times(sides: Sequence[ExperimentSums]) -> Sheet:
     rows = []
     for side in sides:
         for item in side.times:

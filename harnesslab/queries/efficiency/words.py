@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harnesslab.core.efficiency.factors import Answers, Cases, Kind, Lever, Levers, Ratio, View
-from harnesslab.queries.experiments.sums import Side
+from harnesslab.core.efficiency.factors import Answers, Cases, Lever, Levers, Ratio, TokenKind, View
+from harnesslab.queries.experiments.sums import ExperimentSums
 
 TELLING = 0.005
 """Smaller changes of a factor are not named."""
@@ -15,7 +15,11 @@ MORE = {
     "calls per step": ("more calls per step", "fewer calls per step"),
     "steps per solve": ("more steps per solve", "fewer steps per solve"),
 }
-PLAIN = {Kind.OUTPUT: "output tokens", Kind.INPUT: "input tokens", Kind.TOTAL: "tokens (input and output)"}
+PLAIN = {
+    TokenKind.OUTPUT: "output tokens",
+    TokenKind.INPUT: "input tokens",
+    TokenKind.TOTAL: "tokens (input and output)",
+}
 
 
 def tokens_word(view: View) -> str:
@@ -32,7 +36,7 @@ def formula(view: View) -> str:
     )
 
 
-def headline(sides: Sequence[Side], moved: Sequence[Levers], view: View) -> str:
+def headline(sides: Sequence[ExperimentSums], moved: Sequence[Levers], view: View) -> str:
     """Say the result in one sentence."""
     if len(sides) == 1:
         return _alone(sides[0], view)
@@ -41,7 +45,7 @@ def headline(sides: Sequence[Side], moved: Sequence[Levers], view: View) -> str:
     return _many(sides, view)
 
 
-def served(sides: Sequence[Side], view: View) -> str:
+def served(sides: Sequence[ExperimentSums], view: View) -> str:
     """Warn where most of what a harness needed was not billed; empty where every answer was."""
     told = [
         f"{side.split.served:,} of {side.split.served + side.split.calls:,} answers of {side.letter}"
@@ -73,7 +77,7 @@ def figure(ratio: Ratio) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:,.3g}"
 
 
-def _alone(side: Side, view: View) -> str:
+def _alone(side: ExperimentSums, view: View) -> str:
     found, share = side.identity, side.spending.useful
     if found.per_solve.why:
         return f"{tokens_word(view)[:1].upper()}{tokens_word(view)[1:]} per solve are undefined: {found.per_solve.why}."
@@ -84,7 +88,7 @@ def _alone(side: Side, view: View) -> str:
     )
 
 
-def _pair(sides: Sequence[Side], moved: Levers, view: View) -> str:
+def _pair(sides: Sequence[ExperimentSums], moved: Levers, view: View) -> str:
     change = moved.total.change
     if change is None:
         return f"{_undefined(moved, view)}."
@@ -110,7 +114,7 @@ def _reasons(factors: Sequence[Lever]) -> str:
     return ", ".join(f"{MORE[item.name][(item.change or 0) < 0]} ({percent(item.change or 0)})" for item in told)
 
 
-def _many(sides: Sequence[Side], view: View) -> str:
+def _many(sides: Sequence[ExperimentSums], view: View) -> str:
     known = [side for side in sides if side.identity.per_solve.value is not None]
     if not known:
         return f"None of {len(sides)} experiments has {tokens_word(view)} per solve: {sides[0].identity.per_solve.why}."
@@ -126,7 +130,7 @@ def _many(sides: Sequence[Side], view: View) -> str:
     )
 
 
-def caveat(sides: Sequence[Side], which: Cases) -> str:
+def caveat(sides: Sequence[ExperimentSums], which: Cases) -> str:
     """Say what the numbers can't show."""
     if len(sides) == 1:
         return (

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from django.db.models.fields.json import KT
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.comparing.line_changes import Line, changed_lines
+from harnesslab.core.comparing.line_changes import ChangedLine, changed_lines
 from harnesslab.core.trace.events import ToolCall
 from harnesslab.queries.jobs.groups import audits_group
 from harnesslab.queries.read_model import ReadModel
@@ -29,7 +29,7 @@ class ForkRow(ReadModel):
     what: str
     place: int
     """Zero-based position among its commands."""
-    changes: list[Line]
+    changes: list[ChangedLine]
     """What was recorded, against what it gave when it was run again."""
     rollout: int | None
 

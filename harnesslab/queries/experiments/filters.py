@@ -11,7 +11,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Coalesce
 
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.measuring.experiments import Kind, Verdict
+from harnesslab.core.measuring.experiments import ExperimentKind, Verdict
 from harnesslab.core.natural import natural
 from harnesslab.store.models import Experiment
 from harnesslab.store.models.experiments import ExperimentQuerySet
@@ -19,7 +19,7 @@ from harnesslab.store.models.experiments import ExperimentQuerySet
 LONGEST = 1000
 UNDECIDED = "none"
 """The value of the filter `decision` for experiments of which nothing was decided."""
-CHOICES: dict[str, tuple[str, ...]] = {"kind": tuple(Kind), "decision": (*Verdict, UNDECIDED)}
+CHOICES: dict[str, tuple[str, ...]] = {"kind": tuple(ExperimentKind), "decision": (*Verdict, UNDECIDED)}
 COLUMNS = {"project": "project__name", "kind": "kind", "decision": "verdict"}
 
 

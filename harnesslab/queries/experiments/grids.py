@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.measuring.cells import Cell, by_case
-from harnesslab.core.measuring.experiments import Kind, State, Verdict
+from harnesslab.core.measuring.experiments import ExperimentKind, State, Verdict
 from harnesslab.core.measuring.solve_rates import SolveRate, solve_rate
 from harnesslab.core.running.rollout import UNCOUNTED
 from harnesslab.core.training.story import CANDIDATES, Mark, mark_of
@@ -83,7 +83,7 @@ def grid(project_id: int, revisions: Sequence[str] = (), *, subtract: bool = Fal
     for row in there:
         named.setdefault(row.revision, row)
     chosen = [each for each in named if each in revisions] or list(roles) or list(named)[-MOST:]
-    judged = [row.pk for row in there if marks[row.pk] in CANDIDATES and row.kind != Kind.EVAL]
+    judged = [row.pk for row in there if marks[row.pk] in CANDIDATES and row.kind != ExperimentKind.EVAL]
     training = set(
         Rollout.objects.filter(experiment__in=judged, mode="").values_list("case__name", flat=True).distinct()
     )

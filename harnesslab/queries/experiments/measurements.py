@@ -11,7 +11,7 @@ from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.errors import Conflict, NotFound
 from harnesslab.core.measuring.cells import Cell, by_case, solved_cases
 from harnesslab.core.measuring.certification import Certificate, CertificateVerdict
-from harnesslab.core.measuring.experiments import Plan, State
+from harnesslab.core.measuring.experiments import MeasuringPlan, State
 from harnesslab.queries.experiments.cells import cells_of
 from harnesslab.queries.panels import definition_of
 from harnesslab.queries.rollouts.listing import get_rollout
@@ -57,11 +57,11 @@ def baselines_of(project: Project) -> list[tuple[str, str, str]]:
     return [(row.name, f"{row.solved}/{row.total}", row.revision[:8]) for row in rows[:BASELINES]]
 
 
-def plan_of(experiment: Experiment) -> Plan:
+def plan_of(experiment: Experiment) -> MeasuringPlan:
     """Return an experiment's plan; raises `NotFound` where it was imported."""
     if not experiment.plan:
         raise NotFound(f"{experiment.name} was not measured here, so that it has no plan")
-    return Plan.from_json(thawed(experiment.plan))
+    return MeasuringPlan.from_json(thawed(experiment.plan))
 
 
 @dataclass(frozen=True, slots=True)

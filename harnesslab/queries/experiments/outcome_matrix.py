@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from harnesslab.core.measuring.cells import Cell, by_case, solved_cases
-from harnesslab.core.measuring.experiments import Kind
+from harnesslab.core.measuring.experiments import ExperimentKind
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.queries.experiments.cells import cells_of
 from harnesslab.queries.read_model import ReadModel
@@ -73,7 +73,7 @@ class OutcomeMatrix(ReadModel):
 
 def outcome_matrix(experiment: Experiment, *, whole: bool = False, start: int = 0, most: int = ROWS) -> OutcomeMatrix:
     """Return a window; with `whole` over all experiments of the project instead of the nearest ones."""
-    told = Experiment.objects.filter(project=experiment.project_id).exclude(kind=Kind.EVAL)
+    told = Experiment.objects.filter(project=experiment.project_id).exclude(kind=ExperimentKind.EVAL)
     order = list(told.in_order().values_list("pk", flat=True))
     if experiment.pk not in order:  # an evaluation has no neighbours
         order = [experiment.pk]

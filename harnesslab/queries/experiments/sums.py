@@ -9,9 +9,9 @@ from typing import Annotated, TypeVar
 from msgspec.structs import asdict
 from pydantic import PlainSerializer
 
-from harnesslab.core.efficiency.factors import Answers, Cases, Identity, Kind, View, identity
+from harnesslab.core.efficiency.factors import Answers, Cases, Identity, TokenKind, View, identity
 from harnesslab.core.efficiency.faults import Faults, Submits, Timed, faults, submits, times, tools
-from harnesslab.core.efficiency.spending import Cost, Spending, Split, cost, spending, split
+from harnesslab.core.efficiency.spending import BilledCost, Spending, Split, cost, spending, split
 from harnesslab.core.efficiency.survival import Bucket, Survival, buckets, survival
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.measuring.cells import Cell
@@ -24,11 +24,11 @@ from harnesslab.store.models import Experiment
 
 MOST = 8
 LETTERS = "ABCDEFGH"
-E = TypeVar("E", Kind, Answers, Cases)
+E = TypeVar("E", TokenKind, Answers, Cases)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class EfficiencyQuery:
     """What the page or the API is asked for."""
 
     experiments: tuple[int, ...]
@@ -36,7 +36,7 @@ class Asked:
     cases: Cases
 
     @classmethod
-    def of(cls, experiments: Sequence[str], query: Mapping[str, str]) -> Asked:
+    def of(cls, experiments: Sequence[str], query: Mapping[str, str]) -> EfficiencyQuery:
         """Read it from a query string; raises `InvalidValue`."""
         found = list(dict.fromkeys(natural(text.strip()) for text in experiments))
         ids = tuple(number for number in found if number is not None)
@@ -45,7 +45,7 @@ class Asked:
         return cls(
             ids,
             View(
-                _one_of(Kind, query.get("kind", "") or Kind.OUTPUT, "kind"),
+                _one_of(TokenKind, query.get("kind", "") or TokenKind.OUTPUT, "kind"),
                 _one_of(Answers, query.get("answers", "") or Answers.BILLED, "answers"),
             ),
             _one_of(Cases, query.get("cases", "") or Cases.ALL, "cases"),
@@ -66,7 +66,7 @@ def _spelled(found: Faults) -> dict[str, object]:
     return {**ratios, "repairs": repairs, "rollouts": dict(found.rollouts)}
 
 
-class Side(ReadModel):
+class ExperimentSums(ReadModel):
     """One experiment with its numbers."""
 
     letter: str
@@ -90,7 +90,7 @@ class Side(ReadModel):
     used: dict[str, list[int]]
     """By tool, the rollouts that called it."""
     times: list[Timed]
-    cost: Cost
+    cost: BilledCost
     solved_at: list[tuple[int, int]]
     """(steps, rollout) of each solve."""
     bucket: int
@@ -112,13 +112,15 @@ class Side(ReadModel):
         return f"{self.letter} {self.name}"
 
 
-def side_of(letter: str, row: Experiment, cells: list[Cell], view: View, walls: Mapping[int, float], size: int) -> Side:
+def side_of(
+    letter: str, row: Experiment, cells: list[Cell], view: View, walls: Mapping[int, float], size: int
+) -> ExperimentSums:
     """Add an experiment's cells up."""
     used: dict[str, list[int]] = {}
     for cell in cells:
         for name in cell.anatomy.tools if cell.anatomy is not None else ():
             used.setdefault(name, []).append(cell.rollout)
-    return Side(
+    return ExperimentSums(
         letter=letter,
         id=row.pk,
         name=row.name,

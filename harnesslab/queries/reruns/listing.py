@@ -15,7 +15,7 @@ from harnesslab.core.errors import Conflict, InvalidValue, NotFound
 from harnesslab.core.measuring.statistics import Rate, case_rate, wilson
 from harnesslab.core.running.predicates import Predicate
 from harnesslab.core.running.recipe import DRAWN, SAME, Recipe
-from harnesslab.core.running.rerun import Mode, Plan
+from harnesslab.core.running.rerun import Mode, RerunPlan
 from harnesslab.core.running.rollout import UNCOUNTED, Outcome
 from harnesslab.queries.jobs.listing import JobRow, jobs_of_groups
 from harnesslab.queries.read_model import ReadModel
@@ -74,15 +74,15 @@ def recipe_of(rollout: Rollout) -> Recipe:
     return Recipe.from_json(document)
 
 
-def plan_of(rerun: Rerun) -> Plan:
+def plan_of(rerun: Rerun) -> RerunPlan:
     """Return a rerun's plan."""
     return plan_from(rerun.plan)
 
 
-def plan_from(document: object) -> Plan:
+def plan_from(document: object) -> RerunPlan:
     """Read a plan from JSON; raises `InvalidValue` naming what is wrong."""
     try:
-        return msgspec.convert(document, type=Plan)
+        return msgspec.convert(document, type=RerunPlan)
     except msgspec.ValidationError as error:
         raise InvalidValue(str(error), where="plan") from None
 
@@ -100,7 +100,7 @@ def _with_parents() -> QuerySet[Rerun]:
     return Rerun.objects.select_related(*parents).defer("parent__search")
 
 
-def changed(recipe: Recipe, plan: Plan, root_seed: str) -> Recipe:
+def changed(recipe: Recipe, plan: RerunPlan, root_seed: str) -> Recipe:
     """Return a recipe with what a plan changes in it; a fork rebuilds its environment under the recorded seed."""
     harness = msgspec.structs.replace(recipe.harness, revision=plan.revision or recipe.harness.revision)
     environment = "" if root_seed else recipe.environment_root
@@ -177,7 +177,7 @@ def _so_far(sentence: str, rows: Sequence[AttemptRow]) -> str:
     return f"{sentence} {left} of {len(rows)} attempts {'is' if left == 1 else 'are'} still to come."
 
 
-def finding(plan: Plan, level: Level, same: Rate | None, bad: Rate | None, population: str, rerun: Rerun) -> str:
+def finding(plan: RerunPlan, level: Level, same: Rate | None, bad: Rate | None, population: str, rerun: Rerun) -> str:
     """Say what a rerun found, with its rate, mode, level and population."""
     forked = f" from step {plan.from_step + 1}" if plan.from_step else ""
     tail = f"{plan.mode.value}{forked}, level {TITLES[level]}, {population}"

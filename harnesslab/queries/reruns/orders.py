@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from harnesslab.core.canonical import JSON, canonical_bytes, parse
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.running.recipe import Recipe
-from harnesslab.core.running.rerun import Mode, Plan
+from harnesslab.core.running.rerun import Mode, RerunPlan
 from harnesslab.core.running.rollout import Origin
 from harnesslab.core.trace.trace import Trace
 from harnesslab.queries.reruns.listing import changed, get_rerun, plan_of, recipe_of
@@ -35,7 +35,7 @@ class Order:
 
     recipe: Recipe
     belonging: Belonging
-    plan: Plan | None = None
+    plan: RerunPlan | None = None
     record: Trace | None = None
     rerun: int | None = None
     attempt: int = 0

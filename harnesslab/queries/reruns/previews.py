@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from harnesslab.core.errors import Conflict, InvalidValue, NotFound
 from harnesslab.core.running.recipe import HarnessKind, Recipe
 from harnesslab.core.running.record import flows_on
-from harnesslab.core.running.rerun import Control, Cost, Mode, OnMiss, Plan, Unsafe, controls, cost, unsafe_fork
+from harnesslab.core.running.rerun import (
+    Control,
+    Mode,
+    OnMiss,
+    RerunCost,
+    RerunPlan,
+    Unsafe,
+    controls,
+    cost,
+    unsafe_fork,
+)
 from harnesslab.core.trace.trace import Trace
 from harnesslab.queries.engines import engine_named
 from harnesslab.queries.read_model import ReadModel
@@ -17,7 +27,7 @@ from harnesslab.queries.rollouts.tapes import StoredTape
 from harnesslab.store.models import Rollout
 
 
-class Boundary(ReadModel):
+class BoundaryPreview(ReadModel):
     """What a rerun can do with one boundary of a recording."""
 
     name: str
@@ -30,7 +40,7 @@ class Preview(ReadModel):
     """What a plan would do with one rollout; steps count from 0, costs are of all attempts."""
 
     rollout: RolloutRow
-    boundaries: list[Boundary]
+    boundaries: list[BoundaryPreview]
     refused: str
     """Why the plan can't be run; empty where it can."""
     nearest: int | None
@@ -49,7 +59,7 @@ class Preview(ReadModel):
     sentence: str
 
 
-def preview(rollout_id: int, plan: Plan) -> Preview:
+def preview(rollout_id: int, plan: RerunPlan) -> Preview:
     """Say what a plan would do and cost, and why it can't be run where it can't; raises `NotFound`."""
     rollout = get_rollout(rollout_id)
     trace = StoredTape(rollout).trace()
@@ -67,7 +77,7 @@ def preview(rollout_id: int, plan: Plan) -> Preview:
     return Preview(
         rollout=row_of(rollout),
         boundaries=[
-            Boundary(name=item.boundary, events=item.events, switches=list(item.switches), why=item.why)
+            BoundaryPreview(name=item.boundary, events=item.events, switches=list(item.switches), why=item.why)
             for item in shown
         ],
         refused=refused,
@@ -84,7 +94,7 @@ def preview(rollout_id: int, plan: Plan) -> Preview:
     )
 
 
-def _lacking(recipe: Recipe, plan: Plan, trace: Trace) -> str:
+def _lacking(recipe: Recipe, plan: RerunPlan, trace: Trace) -> str:
     """Say what a plan needs that is not there, or nothing."""
     if plan.self_test and flows_on(trace) is None:
         return "no result of a tool flows on into a later request, so that nothing can be altered"
@@ -95,7 +105,7 @@ def _lacking(recipe: Recipe, plan: Plan, trace: Trace) -> str:
     return ""
 
 
-def together(previews: Sequence[Preview], plan: Plan) -> str:
+def together(previews: Sequence[Preview], plan: RerunPlan) -> str:
     """Say what a plan costs over several rollouts."""
     if len(previews) < 2:
         return previews[0].sentence if previews else ""
@@ -105,7 +115,7 @@ def together(previews: Sequence[Preview], plan: Plan) -> str:
         return None if None in values else sum(values)
 
     seconds = [item.seconds for item in previews if item.seconds is not None]
-    whole = Cost(
+    whole = RerunCost(
         total("calls") or 0,
         total("prompt_tokens"),
         total("output_tokens"),
@@ -116,7 +126,7 @@ def together(previews: Sequence[Preview], plan: Plan) -> str:
     return f"Over {len(previews)} rollouts: {said[0].lower()}{said[1:]}"
 
 
-def told(costs: Cost, plan: Plan) -> str:
+def told(costs: RerunCost, plan: RerunPlan) -> str:
     """Say what a rerun costs in one sentence."""
     anew = _count(costs.commands, "command") + (" is" if costs.commands == 1 else " are") + " executed anew"
     if not costs.calls:
@@ -144,7 +154,7 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"
 
 
-def refusal(rollout: Rollout, recipe: Recipe, plan: Plan, shown: Sequence[Control], unsafe: Unsafe | None) -> str:
+def refusal(rollout: Rollout, recipe: Recipe, plan: RerunPlan, shown: Sequence[Control], unsafe: Unsafe | None) -> str:
     """Say why a plan can't be run, or nothing."""
     try:
         plan.checked()
@@ -163,7 +173,7 @@ def refusal(rollout: Rollout, recipe: Recipe, plan: Plan, shown: Sequence[Contro
     return _unswitchable(plan, shown)
 
 
-def _unswitchable(plan: Plan, shown: Sequence[Control]) -> str:
+def _unswitchable(plan: RerunPlan, shown: Sequence[Control]) -> str:
     """Say which switch the recording doesn't allow, or nothing; one for all tools leaves external ones served."""
     for boundary, switch in plan.switches.items():
         offered = [item for item in shown if boundary in (item.boundary, item.boundary.partition(":")[0])]

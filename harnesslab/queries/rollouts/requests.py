@@ -50,7 +50,7 @@ class RequestPage(ReadModel):
     next: int | None
 
 
-class Answer(ReadModel):
+class DistinctAnswer(ReadModel):
     """One distinct answer, with the calls that got it as (rollout, event, trial) and where it first differs."""
 
     digest: str
@@ -65,7 +65,7 @@ class RequestDetail(ReadModel):
 
     digest: str
     sent: int
-    answers: list[Answer]
+    answers: list[DistinctAnswer]
     messages: list[tuple[str, str, int]]
     """(role, beginning of the text, its whole length)."""
     model: str
@@ -159,8 +159,8 @@ def request_detail(digest: str) -> RequestDetail:
     )
 
 
-def _answers(ordered: list[tuple[str, list[int]]], tapes: dict[int, StoredTape]) -> list[Answer]:
-    found: list[Answer] = []
+def _answers(ordered: list[tuple[str, list[int]]], tapes: dict[int, StoredTape]) -> list[DistinctAnswer]:
+    found: list[DistinctAnswer] = []
     reference: ModelCall | None = None
     for digest, keys in ordered:
         tape, index = tapes[keys[0] >> KEY_SHIFT], keys[0] & (MAX_EVENTS - 1)
@@ -168,7 +168,7 @@ def _answers(ordered: list[tuple[str, list[int]]], tapes: dict[int, StoredTape])
         if not isinstance(event, ModelCall):
             continue
         found.append(
-            Answer(
+            DistinctAnswer(
                 digest=digest,
                 count=len(keys),
                 text=_answer_text(event),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from harnesslab.core.comparing.line_changes import Line, diff_lines
+from harnesslab.core.comparing.line_changes import ChangedLine, diff_lines
 from harnesslab.core.deciding.decision_reasons import reasons_of, sentences
 from harnesslab.core.efficiency.cycle import Cycle, cycle
 from harnesslab.core.errors import HarnessLabError
@@ -23,7 +23,7 @@ _COMMIT = re.compile("[0-9a-f]{7,64}")
 class Change(ReadModel):
     """What an experiment's revision changed."""
 
-    lines: list[Line]
+    lines: list[ChangedLine]
     more: int
     """Lines left out."""
     why_not: str

@@ -9,7 +9,7 @@ from harnesslab.core.deciding.decision_reasons import listed, reasons_of, senten
 from harnesslab.core.efficiency.cycle import Cycle
 from harnesslab.core.measuring.attribution import Attribution
 from harnesslab.core.measuring.cells import Cells, by_case, solved_cases
-from harnesslab.core.measuring.experiments import Kind
+from harnesslab.core.measuring.experiments import ExperimentKind
 from harnesslab.core.measuring.transitions import Transition, transitions
 from harnesslab.queries.experiments.cells import cells_of
 from harnesslab.queries.experiments.certificates import CertificateRow, certificates
@@ -83,9 +83,11 @@ def _unchanged(row: Experiment) -> list[Experiment]:
     baseline = row.baseline
     if baseline is None:
         return []
-    if row.kind == Kind.BASELINE and not row.verdict and row.revision and row.revision == baseline.revision:
+    if row.kind == ExperimentKind.BASELINE and not row.verdict and row.revision and row.revision == baseline.revision:
         return [row]
-    found = Experiment.objects.filter(baseline=baseline, kind=Kind.BASELINE, verdict="", revision=baseline.revision)
+    found = Experiment.objects.filter(
+        baseline=baseline, kind=ExperimentKind.BASELINE, verdict="", revision=baseline.revision
+    )
     return list(found.exclude(revision="").order_by("pk"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from harnesslab.core.comparing.line_changes import Line, changed_lines
+from harnesslab.core.comparing.line_changes import ChangedLine, changed_lines
 from harnesslab.core.errors import NotFound
 from harnesslab.queries.projects.bindings import get_project
 from harnesslab.queries.read_model import ReadModel
@@ -54,7 +54,7 @@ class MemoView(ReadModel):
     version: MemoVersion | None
     before: MemoVersion | None
     text: str
-    changes: list[Line]
+    changes: list[ChangedLine]
     newer: int
     """Experiments that began after the newest one that the newest version knew of."""
     proposals: list[Proposed]

@@ -11,7 +11,7 @@ from harnesslab.core.canonical import JSON
 from harnesslab.core.deciding.decision_reasons import Reasons, brief, reasons_of
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.measuring.cells import Cell, by_case, solved_cases
-from harnesslab.core.measuring.experiments import Kind, State
+from harnesslab.core.measuring.experiments import ExperimentKind, State
 from harnesslab.core.measuring.recurrence import Recurrence, recurrence
 from harnesslab.core.training.story import CANDIDATES, Mark, Point, Step, common_panel, leading, mark_of, numbers, steps
 from harnesslab.queries.experiments.cells import cells_of
@@ -130,7 +130,7 @@ def story(project_id: int, by: str = "") -> Story:
     rows = list(_rows(project))
     cells = {pk: by_case(found) for pk, found in cells_of([row.pk for row in rows]).items()}
     facts = {row.pk: as_object(thawed(row.facts)) for row in rows}
-    kept = [row for row in rows if row.kind != Kind.EVAL and facts[row.pk].get("indexed") is not False]
+    kept = [row for row in rows if row.kind != ExperimentKind.EVAL and facts[row.pk].get("indexed") is not False]
     told = [_told(row, cells[row.pk], facts[row.pk]) for row in kept if row.state != State.CANCELLED]
     decided = [each for each in told if each.mark in _JUDGED and each.cases]
     common = common_panel(each.cases for each in decided)
@@ -160,7 +160,7 @@ def story(project_id: int, by: str = "") -> Story:
         trials=sorted({each.row.trials for each in told}),
         gate=next((each.reasons.gate for each in reversed(told) if each.reasons.gate is not None), None),
         superseded=sum(facts[row.pk].get("indexed") is False for row in rows),
-        evals=[_eval(row) for row in rows if row.kind == Kind.EVAL],
+        evals=[_eval(row) for row in rows if row.kind == ExperimentKind.EVAL],
         recurrence=recurrence(each.cases for each in told),
     )
 

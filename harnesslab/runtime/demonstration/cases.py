@@ -13,7 +13,7 @@ SUBMIT = "submit"
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class DemonstrationCase:
     """One task."""
 
     name: str
@@ -30,8 +30,8 @@ class Case:
 
 
 NAMES = "mallory\nbob\nalice\n"
-CASES: tuple[Case, ...] = (
-    Case(
+CASES: tuple[DemonstrationCase, ...] = (
+    DemonstrationCase(
         "sort-names",
         "Sort names.txt into out.txt.",
         {"names.txt": NAMES},
@@ -40,7 +40,7 @@ CASES: tuple[Case, ...] = (
         {"sort names.txt > out.txt": (2.0,)},
         "cat out.txt",
     ),
-    Case(
+    DemonstrationCase(
         "count-lines",
         "Write the number of lines of names.txt into count.txt.",
         {"names.txt": NAMES},
@@ -49,7 +49,7 @@ CASES: tuple[Case, ...] = (
         {"wc -l < names.txt > count.txt": (2.0,)},
         "cat count.txt",
     ),
-    Case(
+    DemonstrationCase(
         "copy-file",
         "Copy a.txt to b.txt.",
         {"a.txt": "one\n"},
@@ -58,7 +58,7 @@ CASES: tuple[Case, ...] = (
         {"cp b.txt a.txt": (2.0,)},
         "ls",
     ),
-    Case(
+    DemonstrationCase(
         "rename-file",
         "Rename draft.txt to final.txt.",
         {"draft.txt": "text\n"},
@@ -67,7 +67,7 @@ CASES: tuple[Case, ...] = (
         {"mv draft.txt final.txt": (2.0,)},
         "ls -l",
     ),
-    Case(
+    DemonstrationCase(
         "make-folder",
         "Make the folder logs with an empty file run.log in it.",
         {},
@@ -76,7 +76,7 @@ CASES: tuple[Case, ...] = (
         {"mkdir -p logs && touch logs/run.log": (2.0,)},
         "ls -l logs",
     ),
-    Case(
+    DemonstrationCase(
         "scratch-file",
         "Make a temporary file, then write done into status.txt.",
         {},
@@ -85,7 +85,7 @@ CASES: tuple[Case, ...] = (
         {"echo done > status.txt": (2.0,)},
         "cat status.txt",
     ),
-    Case(
+    DemonstrationCase(
         "stamp-report",
         "Print the time, then write ok into report.txt.",
         {},
@@ -94,7 +94,7 @@ CASES: tuple[Case, ...] = (
         {"echo ok > report.txt": (2.0,)},
         "cat report.txt",
     ),
-    Case(
+    DemonstrationCase(
         "near-tie",
         "Write the first line of names.txt into first.txt.",
         {"names.txt": NAMES},

@@ -26,7 +26,7 @@ from harnesslab.core.trace.events import (
     Verification,
 )
 from harnesslab.core.trace.trace import TraceBuilder
-from harnesslab.runtime.demonstration.cases import SUBMIT, Case
+from harnesslab.runtime.demonstration.cases import SUBMIT, DemonstrationCase
 from harnesslab.runtime.demonstration.model import KERNELS, NAME, Sampled, TableModel
 
 ENGINE = "table-lm (in process)"
@@ -41,7 +41,7 @@ REMINDER = "The last command failed. Only files on disk count; correct it before
 
 
 @dataclass(frozen=True, slots=True)
-class Revision:
+class DemonstrationRevision:
     """A revision of the harness: its name and whether it reminds the model after a failure."""
 
     name: str
@@ -52,7 +52,7 @@ class Revision:
 class Conditions:
     """What a rollout is run under."""
 
-    revision: Revision
+    revision: DemonstrationRevision
     experiment: str
     trial: int
     temperature: float
@@ -68,10 +68,10 @@ class Conditions:
 
 
 @dataclass(slots=True)
-class Episode:
+class DemonstrationEpisode:
     """The state of one rollout while it runs."""
 
-    case: Case
+    case: DemonstrationCase
     conditions: Conditions
     folder: Path
     builder: TraceBuilder
@@ -84,12 +84,12 @@ class Episode:
         return time.monotonic() - self.began
 
 
-def run(case: Case, model: TableModel, conditions: Conditions, source: Source) -> Recording:
+def run(case: DemonstrationCase, model: TableModel, conditions: Conditions, source: Source) -> Recording:
     """Run one rollout for real and return what happened."""
     manifest = _manifest(case, conditions)
     started = datetime.now(UTC)
     with tempfile.TemporaryDirectory(prefix="demonstration-") as place:
-        episode = Episode(case, conditions, Path(place), TraceBuilder())
+        episode = DemonstrationEpisode(case, conditions, Path(place), TraceBuilder())
         for name, content in case.files.items():
             (episode.folder / name).write_text(content)
         episode.builder.add(RolloutStarted(manifest=manifest.digest, state=_state(episode.folder)))
@@ -121,7 +121,7 @@ def run(case: Case, model: TableModel, conditions: Conditions, source: Source) -
     )
 
 
-def _play(episode: Episode, model: TableModel) -> Outcome:
+def _play(episode: DemonstrationEpisode, model: TableModel) -> Outcome:
     case = episode.case
     episode.messages += [{"role": "system", "content": SYSTEM}, {"role": "user", "content": case.instruction}]
     episode.builder.add(UserTurn(content=case.instruction, simulated=False, at=episode.at()))
@@ -134,7 +134,7 @@ def _play(episode: Episode, model: TableModel) -> Outcome:
     return Outcome.STEP_CAP
 
 
-def _ask(episode: Episode, model: TableModel, step: int) -> str:
+def _ask(episode: DemonstrationEpisode, model: TableModel, step: int) -> str:
     conditions = episode.conditions
     seed = conditions.seed(episode.case.name, step)
     before = time.perf_counter()
@@ -171,7 +171,7 @@ def _ask(episode: Episode, model: TableModel, step: int) -> str:
     return answer.text
 
 
-def _table(episode: Episode, step: int) -> dict[str, Sequence[float]]:
+def _table(episode: DemonstrationEpisode, step: int) -> dict[str, Sequence[float]]:
     """Return the rows that hold in this situation."""
     case = episode.case
     if step == 0:
@@ -189,7 +189,7 @@ def _request(answer: Sampled, step: int) -> ToolRequest:
     return ToolRequest(name="run", arguments=arguments, raw=canonical_bytes(arguments).decode(), id=f"call-{step}")
 
 
-def _execute(episode: Episode, command: str, step: int) -> None:
+def _execute(episode: DemonstrationEpisode, command: str, step: int) -> None:
     before = time.perf_counter()
     done = subprocess.run(  # noqa: S602 - the commands are the table's own, in a folder of their own
         command,
@@ -233,7 +233,7 @@ def _remove_scratch(output: str) -> None:
         made.unlink(missing_ok=True)
 
 
-def _verify(episode: Episode, step: int) -> Outcome:
+def _verify(episode: DemonstrationEpisode, step: int) -> Outcome:
     tests = tuple(_test(episode.folder, name, content) for name, content in sorted(episode.case.expected.items()))
     passed = all(test.passed for test in tests)
     episode.builder.add(
@@ -256,7 +256,7 @@ def _state(folder: Path) -> str:
     return digest({str(path.relative_to(folder)): path.read_text(errors="replace") for path in files})
 
 
-def _manifest(case: Case, conditions: Conditions) -> Manifest:
+def _manifest(case: DemonstrationCase, conditions: Conditions) -> Manifest:
     configured: dict[str, JSON] = {
         "harness.name": "demonstration",
         "harness.revision": conditions.revision.name,

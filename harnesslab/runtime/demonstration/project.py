@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from harnesslab.core.canonical import Digest, bytes_digest
 from harnesslab.core.running.rollout import Recording, Source
 from harnesslab.runtime.demonstration.cases import CASES, SUBMIT
-from harnesslab.runtime.demonstration.harness import Conditions, Revision, run
+from harnesslab.runtime.demonstration.harness import Conditions, DemonstrationRevision, run
 from harnesslab.runtime.demonstration.model import KERNELS, TableModel
 
-BASELINE = Revision("r1", reminds=False)
-CANDIDATE = Revision("r2", reminds=True)
+BASELINE = DemonstrationRevision("r1", reminds=False)
+CANDIDATE = DemonstrationRevision("r2", reminds=True)
 TRIALS = 3
 ROOT_SEED = 20261129
 

@@ -30,8 +30,8 @@ from harnesslab.runtime.driver.calls import (
     settings_of,
     unasked_call,
 )
-from harnesslab.runtime.driver.episode import Diverged, Ended, Episode
-from harnesslab.runtime.driver.inbox import Attempted, Broken, Inbox, Note, Question, Woken
+from harnesslab.runtime.driver.episode import Diverged, DrivenEpisode, Ended
+from harnesslab.runtime.driver.inbox import Attempted, Broken, Inbox, Question, UnpassedRequest, Woken
 from harnesslab.runtime.driver.talks import Talk, Talks
 from harnesslab.runtime.gateway.asked import Problem, problem_of
 
@@ -48,7 +48,9 @@ INFRASTRUCTURE = RETRIED | {FailureKind.TIMEOUT}
 class AgentBoundary:
     """Answers an agent's requests in the thread that calls `turn`."""
 
-    def __init__(self, episode: Episode, inbox: Inbox, leave: Callable[[], None], *, governed: bool = True) -> None:
+    def __init__(
+        self, episode: DrivenEpisode, inbox: Inbox, leave: Callable[[], None], *, governed: bool = True
+    ) -> None:
         self._episode, self._inbox = episode, inbox
         self._governed = governed
         """Whether the recipe's settings, seeds and budgets apply, or the agent's own alone."""
@@ -70,7 +72,7 @@ class AgentBoundary:
                 return self._begin(question)
             case Attempted() as attempted:
                 return self._attempted(attempted)
-            case Note(sentence):
+            case UnpassedRequest(sentence):
                 episode = self._episode
                 step = max(episode.step, 0)
                 refused: JSON = {"why": sentence}
@@ -258,6 +260,6 @@ def problem_of_end(end: Ended) -> Problem:
     return Problem(403, "left_the_record" if isinstance(end, Diverged) else end.outcome.value, end.why)
 
 
-def _last(episode: Episode) -> ModelCall:
+def _last(episode: DrivenEpisode) -> ModelCall:
     event = episode.writer.builder.events[-1]
     return event if isinstance(event, ModelCall) else ModelCall()

@@ -10,7 +10,7 @@ from harnesslab.core.running.ports import Answer, Exchange
 from harnesslab.core.running.record import ASKED
 from harnesslab.core.trace import sent
 from harnesslab.core.trace.events import Fidelity, ModelCall, Window
-from harnesslab.runtime.driver.episode import Episode, labelled
+from harnesslab.runtime.driver.episode import DrivenEpisode, labelled
 
 FROM_RECORD = "from the record"
 IN_ORDER = "in order, whatever was asked"
@@ -32,7 +32,7 @@ class Request:
     """The harness's own body, where it sent one; else the engine's is kept."""
 
 
-def settings_of(episode: Episode, asked: Mapping[str, JSON], seed: int) -> dict[str, JSON]:
+def settings_of(episode: DrivenEpisode, asked: Mapping[str, JSON], seed: int) -> dict[str, JSON]:
     """Return the settings to send: the recipe's, the harness's, the plan's overrides, and this call's seed.
 
     What the harness states can't exceed the case's output budget.
@@ -47,24 +47,24 @@ def settings_of(episode: Episode, asked: Mapping[str, JSON], seed: int) -> dict[
     return {**settings, **overrides, "seed": seed}
 
 
-def next_seed(episode: Episode, agent: str) -> int:
+def next_seed(episode: DrivenEpisode, agent: str) -> int:
     """Return the seed of an agent's next call."""
     return episode.recipe.seed("sampling", count_call(episode, agent))
 
 
-def count_call(episode: Episode, agent: str) -> int:
+def count_call(episode: DrivenEpisode, agent: str) -> int:
     """Return the place of this call in its agent's seed stream; retries of infrastructure send the same seed."""
     return next_place(episode, f"agent {agent}")
 
 
-def next_place(episode: Episode, stream: str) -> int:
+def next_place(episode: DrivenEpisode, stream: str) -> int:
     """Return the place of this use in a stream; what is served counts too, since a rerun may go on live after it."""
     number = episode.calls.get(stream, 0)
     episode.calls[stream] = number + 1
     return number
 
 
-def count(episode: Episode, exchange: Exchange) -> None:
+def count(episode: DrivenEpisode, exchange: Exchange) -> None:
     """Count what the rollout itself sent."""
     counts, answer = episode.counts, exchange.answer
     counts.requests += 1
@@ -74,7 +74,7 @@ def count(episode: Episode, exchange: Exchange) -> None:
         counts.output_tokens += (answer.usage.output if answer.usage is not None else None) or 0
 
 
-def served_call(episode: Episode, request: Request, window: Window, event: ModelCall, label: str) -> ModelCall:
+def served_call(episode: DrivenEpisode, request: Request, window: Window, event: ModelCall, label: str) -> ModelCall:
     """Return a recorded call as it is served again."""
     return ModelCall(
         **{
@@ -98,7 +98,13 @@ def _unsent(extra: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def live_call(
-    episode: Episode, request: Request, window: Window, exchange: Exchange, at: float, seed: int | None, label: str
+    episode: DrivenEpisode,
+    request: Request,
+    window: Window,
+    exchange: Exchange,
+    at: float,
+    seed: int | None,
+    label: str,
 ) -> ModelCall:
     """Return an attempt as it was made."""
     answer, failure = exchange.answer or Answer(), exchange.failure
@@ -146,7 +152,7 @@ def _facts(request: Request, exchange: Exchange) -> dict[str, JSON]:
     return facts | ({"failure": {"kind": failure.kind.value, **failure.facts}} if failure is not None else {})
 
 
-def unasked_call(episode: Episode, request: Request, why: str) -> ModelCall:
+def unasked_call(episode: DrivenEpisode, request: Request, why: str) -> ModelCall:
     """Return a request that was not sent, with why."""
     return ModelCall(
         step=max(episode.step, 0),

@@ -22,7 +22,7 @@ from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.trace.events import HarnessAction
 from harnesslab.runtime.driver.agent import AgentBoundary
 from harnesslab.runtime.driver.checkout import Checkout
-from harnesslab.runtime.driver.episode import Ended, Episode
+from harnesslab.runtime.driver.episode import DrivenEpisode, Ended
 from harnesslab.runtime.driver.frame import Result, closed, prepared
 from harnesslab.runtime.driver.inbox import Inbox, Woken
 from harnesslab.runtime.gateway.server import Gateway, served
@@ -105,7 +105,7 @@ def filled(text: str, words: Mapping[str, str]) -> str:
 
 
 def run_command(
-    episode: Episode, agent: Agent, manifest: str, leave: Callable[[], None], after_step: Callable[[], None]
+    episode: DrivenEpisode, agent: Agent, manifest: str, leave: Callable[[], None], after_step: Callable[[], None]
 ) -> Result:
     """Run an agent to its end; what goes wrong becomes the outcome. The recorder is left open."""
     before: Mapping[str, bytes] = {}
@@ -125,7 +125,7 @@ def run_command(
 class _Running:
     """An agent while it runs: its program in a thread, its requests in this one."""
 
-    def __init__(self, episode: Episode, agent: Agent, boundary: AgentBoundary) -> None:
+    def __init__(self, episode: DrivenEpisode, agent: Agent, boundary: AgentBoundary) -> None:
         self._episode, self._agent, self._boundary = episode, agent, boundary
         self._stop = threading.Event()
         self._done: Execution | None = None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from harnesslab.core.canonical import JSON, canonical_bytes, digest
 from harnesslab.core.conditions.manifest import Condition, Known, Manifest, Provenance, Unknown
 from harnesslab.core.running.recipe import DRAWN, POLICY, HarnessKind, Recipe
-from harnesslab.core.running.rerun import Plan
+from harnesslab.core.running.rerun import RerunPlan
 from harnesslab.runtime.driver.checkout import Checkout
 
 UNKNOWN = "nobody stated it"
@@ -16,7 +16,7 @@ _SAMPLING = ("temperature", "top_p", "top_k", "max_tokens", "stop", "reasoning_e
 
 def manifest(
     recipe: Recipe,
-    plan: Plan | None,
+    plan: RerunPlan | None,
     code: Checkout | None,
     engine: Mapping[str, Condition],
     sandbox: Mapping[str, Condition],
@@ -67,7 +67,7 @@ def _case(recipe: Recipe) -> dict[str, JSON]:
     }
 
 
-def _sampling(recipe: Recipe, plan: Plan | None) -> dict[str, JSON]:
+def _sampling(recipe: Recipe, plan: RerunPlan | None) -> dict[str, JSON]:
     overrides = plan.overrides if plan is not None else {}
     settings: dict[str, JSON] = {"max_tokens": recipe.case.budgets.output, **recipe.settings, **overrides}
     values: dict[str, JSON] = {f"sampling.{name}": settings.get(name) for name in _SAMPLING}
@@ -88,7 +88,7 @@ def _short(settings: Mapping[str, JSON]) -> JSON:
     }
 
 
-def _reasons(recipe: Recipe, plan: Plan | None) -> dict[str, str]:
+def _reasons(recipe: Recipe, plan: RerunPlan | None) -> dict[str, str]:
     reasons = {
         "budgets.reasoning": "no such budget is set",
         "budgets.cost": "no such budget is set",

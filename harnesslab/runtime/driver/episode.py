@@ -10,10 +10,10 @@ from typing import Protocol
 import msgspec
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.running.ports import Engine, Sandbox
+from harnesslab.core.running.ports import EnginePort, Sandbox
 from harnesslab.core.running.recipe import Recipe
 from harnesslab.core.running.record import Miss, Record, RequestKeys
-from harnesslab.core.running.rerun import Mode, Plan, Switch
+from harnesslab.core.running.rerun import Mode, RerunPlan, Switch
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.trace.events import AnyEvent, HarnessAction, ModelCall, ToolCall
 from harnesslab.core.trace.sent import SentBodies
@@ -80,15 +80,15 @@ class Counts:
 
 
 @dataclass(slots=True)
-class Episode:
+class DrivenEpisode:
     """One rollout's boundaries, its recorder and where it stands."""
 
     recipe: Recipe
     writer: Writer
-    engine: Engine
+    engine: EnginePort
     sandbox: Sandbox
     stopped: Callable[[], bool]
-    plan: Plan | None = None
+    plan: RerunPlan | None = None
     record: Record | None = None
     rules: Sequence[str] = ()
     seed_honoured: bool | None = None

@@ -15,7 +15,7 @@ from harnesslab.core.running.ports import Sandbox
 from harnesslab.core.running.rerun import Mode
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.trace.events import RolloutStarted, UserTurn
-from harnesslab.runtime.driver.episode import Diverged, Ended, Episode, labelled
+from harnesslab.runtime.driver.episode import Diverged, DrivenEpisode, Ended, labelled
 from harnesslab.runtime.driver.verifier import FOLDER, outcome_of, verify
 from harnesslab.runtime.driver.workspace import workspace_diff
 
@@ -39,7 +39,7 @@ class Result:
     """What else is known of how it went."""
 
 
-def prepared(episode: Episode, manifest: str) -> Mapping[str, bytes]:
+def prepared(episode: DrivenEpisode, manifest: str) -> Mapping[str, bytes]:
     """Put the case's files into the sandbox, run its setup, and record the beginning."""
     case, sandbox = episode.recipe.case, episode.sandbox
     why = place_files(sandbox, case, episode.stopped)
@@ -62,7 +62,7 @@ def place_files(sandbox: Sandbox, case: CaseDefinition, stopped: Callable[[], bo
     return ""
 
 
-def closed(episode: Episode, ended: Ended, before: Mapping[str, bytes]) -> Result:
+def closed(episode: DrivenEpisode, ended: Ended, before: Mapping[str, bytes]) -> Result:
     """Verify where the agent came to an end, and say what became of the work folder."""
     try:
         result = _judged(episode, ended, before)
@@ -78,7 +78,7 @@ def closed(episode: Episode, ended: Ended, before: Mapping[str, bytes]) -> Resul
     return result
 
 
-def _judged(episode: Episode, ended: Ended, before: Mapping[str, bytes]) -> Result:
+def _judged(episode: DrivenEpisode, ended: Ended, before: Mapping[str, bytes]) -> Result:
     found = Result(ended.outcome, ended.why, ended.origin, diverged=isinstance(ended, Diverged))
     if found.diverged:
         return found
@@ -89,7 +89,7 @@ def _judged(episode: Episode, ended: Ended, before: Mapping[str, bytes]) -> Resu
     return _with_verdict(dataclasses.replace(found, state=state, diff=diff), verdict)
 
 
-def _judged_then(episode: Episode, found: Result) -> Result:
+def _judged_then(episode: DrivenEpisode, found: Result) -> Result:
     """Serve the verdict too where commands were served and did not run: the work folder here has nothing to judge."""
     kept = episode.record.verdict() if episode.record is not None and not episode.counts.commands else None
     if kept is None:
@@ -110,11 +110,11 @@ def _with_verdict(found: Result, verdict: Outcome | None) -> Result:
     return dataclasses.replace(found, outcome=outcome, reward=reward)
 
 
-def _work(episode: Episode) -> Mapping[str, bytes]:
+def _work(episode: DrivenEpisode) -> Mapping[str, bytes]:
     return {name: data for name, data in episode.sandbox.files().items() if not name.startswith(f"{FOLDER}/")}
 
 
-def _never_live(episode: Episode, outcome: Outcome) -> bool:
+def _never_live(episode: DrivenEpisode, outcome: Outcome) -> bool:
     plan = episode.plan
     counted = outcome not in (Outcome.INTERRUPTED, Outcome.CRASH, Outcome.TIMEOUT, Outcome.INFRA_ERROR)
     return plan is not None and plan.mode is Mode.LIVE and counted and episode.counts.requests == 0

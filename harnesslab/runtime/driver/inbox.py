@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from harnesslab.core.running.ports import Exchange
 from harnesslab.core.trace.events import ModelCall
-from harnesslab.runtime.gateway.asked import Asked, Problem
+from harnesslab.runtime.gateway.asked import AgentRequest, Problem
 
 MOST_NOTES = 50
 """Refused requests that are recorded one by one; more are counted."""
@@ -21,7 +21,7 @@ OVER = Problem(403, "rollout_over", "the rollout is over")
 class Question:
     """A request of the agent that waits for its answer."""
 
-    asked: Asked
+    asked: AgentRequest
     agent: str = ""
     step: int = 0
     attempt: int = 0
@@ -48,7 +48,7 @@ class Attempted:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class UnpassedRequest:
     """A request that was not passed on."""
 
     sentence: str
@@ -67,7 +67,7 @@ class Woken:
     """Nothing but a reason to look up."""
 
 
-Item = Question | Attempted | Note | Broken | Woken
+Item = Question | Attempted | UnpassedRequest | Broken | Woken
 
 
 class Inbox:
@@ -80,7 +80,7 @@ class Inbox:
         self._lock = threading.Lock()
         self.refusals = 0
 
-    def ask(self, asked: Asked) -> ModelCall | Problem:
+    def ask(self, asked: AgentRequest) -> ModelCall | Problem:
         """Wait for the answer to a request; called from connections."""
         question = Question(asked)
         if self._closed.is_set():
@@ -97,7 +97,7 @@ class Inbox:
             self.refusals += 1
             if self.refusals > MOST_NOTES:
                 return
-        self._items.put(Note(sentence))
+        self._items.put(UnpassedRequest(sentence))
 
     def models(self) -> Sequence[str]:
         """List the models there are."""

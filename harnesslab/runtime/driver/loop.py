@@ -11,7 +11,7 @@ from harnesslab.core.running.recipe import POLICY
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.trace.events import HarnessAction, ModelCall, ToolCall
 from harnesslab.runtime.driver.conversation import Conversation, HarnessFailed, HarnessSilent
-from harnesslab.runtime.driver.episode import Ended, Episode
+from harnesslab.runtime.driver.episode import DrivenEpisode, Ended
 from harnesslab.runtime.driver.frame import Result, closed, prepared
 from harnesslab.runtime.driver.model import call_model
 from harnesslab.runtime.driver.others import call_user, read_clock
@@ -26,7 +26,9 @@ REASONS: Mapping[str, Outcome | None] = {
 """How a harness may say that it ends, and the outcome where the verdict can't be better."""
 
 
-def run_loop(episode: Episode, spawn: Callable[[], Child], manifest: str, after_step: Callable[[], None]) -> Result:
+def run_loop(
+    episode: DrivenEpisode, spawn: Callable[[], Child], manifest: str, after_step: Callable[[], None]
+) -> Result:
     """Run an episode; what goes wrong becomes its outcome. `after_step` is called whenever a step is recorded.
 
     The recorder is left open: the caller closes it with the result.
@@ -43,7 +45,7 @@ def run_loop(episode: Episode, spawn: Callable[[], Child], manifest: str, after_
     return closed(episode, ended, before)
 
 
-def _talk(episode: Episode, spawn: Callable[[], Child], after_step: Callable[[], None]) -> Ended:
+def _talk(episode: DrivenEpisode, spawn: Callable[[], Child], after_step: Callable[[], None]) -> Ended:
     """Answer the harness until it ends or may not go on."""
     conversation = Conversation(spawn())
     try:
@@ -76,7 +78,7 @@ def _talk(episode: Episode, spawn: Callable[[], Child], after_step: Callable[[],
         conversation.close()
 
 
-def _start(episode: Episode) -> dict[str, JSON]:
+def _start(episode: DrivenEpisode) -> dict[str, JSON]:
     case = episode.recipe.case
     budgets: dict[str, JSON] = {
         "steps": case.budgets.steps,
@@ -90,7 +92,7 @@ def _start(episode: Episode) -> dict[str, JSON]:
     return {"type": "start", **start, "settings": dict(episode.recipe.settings), "user": case.user is not None}
 
 
-def _answer(episode: Episode, message: Mapping[str, JSON]) -> dict[str, JSON] | Ended | None:
+def _answer(episode: DrivenEpisode, message: Mapping[str, JSON]) -> dict[str, JSON] | Ended | None:
     """Do what the harness asks; None where it expects no answer."""
     match message:
         case {"type": "model", "messages": list(messages), **rest} if messages:

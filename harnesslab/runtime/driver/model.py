@@ -23,14 +23,14 @@ from harnesslab.runtime.driver.calls import (
     settings_of,
     unasked_call,
 )
-from harnesslab.runtime.driver.episode import Ended, Episode
+from harnesslab.runtime.driver.episode import DrivenEpisode, Ended
 
 LONGEST_WAIT_S = 30.0
 POLL_S = 0.5
 
 
 def call_model(
-    episode: Episode, messages: Sequence[JSON], tools: JSON, asked: Mapping[str, JSON], agent: str
+    episode: DrivenEpisode, messages: Sequence[JSON], tools: JSON, asked: Mapping[str, JSON], agent: str
 ) -> dict[str, JSON]:
     """Answer a harness's request for the model; raises `Ended` where the episode can't go on."""
     _next_step(episode, agent)
@@ -46,7 +46,7 @@ def call_model(
             return _served(episode, request, key)
 
 
-def _next_step(episode: Episode, agent: str) -> None:
+def _next_step(episode: DrivenEpisode, agent: str) -> None:
     """A call of the main agent opens a step, unless the harness rejected the answer before it."""
     episode.release()
     if episode.rejected:
@@ -61,7 +61,7 @@ def _next_step(episode: Episode, agent: str) -> None:
     episode.open_step()
 
 
-def _served(episode: Episode, request: Request, key: bytes) -> dict[str, JSON]:
+def _served(episode: DrivenEpisode, request: Request, key: bytes) -> dict[str, JSON]:
     record, plan = episode.record, episode.plan
     if record is None or plan is None:
         raise Ended(Outcome.INFRA_ERROR, "there is no record to serve from")
@@ -83,7 +83,7 @@ def _served(episode: Episode, request: Request, key: bytes) -> dict[str, JSON]:
     return _reply(attempts[-1])
 
 
-def _live(episode: Episode, request: Request, label: str) -> dict[str, JSON]:
+def _live(episode: DrivenEpisode, request: Request, label: str) -> dict[str, JSON]:
     seed = next_seed(episode, request.agent)
     settings = settings_of(episode, request.asked, seed)
     outgoing = ModelRequest(request.messages, settings, request.tools, stream=episode.recipe.stream)
@@ -108,14 +108,14 @@ def _live(episode: Episode, request: Request, label: str) -> dict[str, JSON]:
         _pause(episode, exchange.failure.retry_after or 0.5)
 
 
-def _pause(episode: Episode, seconds: float) -> None:
+def _pause(episode: DrivenEpisode, seconds: float) -> None:
     """Wait before another attempt; raises `Ended` where it is stopped or its time is up meanwhile."""
     until = time.monotonic() + min(seconds, LONGEST_WAIT_S)
     while (left := until - time.monotonic()) > 0:
         time.sleep(min(left, POLL_S, episode.remaining()))
 
 
-def _unanswered(episode: Episode, exchange: Exchange) -> dict[str, JSON]:
+def _unanswered(episode: DrivenEpisode, exchange: Exchange) -> dict[str, JSON]:
     """Say what a failure means that another attempt would not mend."""
     failure = exchange.failure
     kind = failure.kind if failure is not None else FailureKind.SERVER_ERROR
@@ -129,13 +129,13 @@ def _unanswered(episode: Episode, exchange: Exchange) -> dict[str, JSON]:
     return {"type": "answer", "error": {"kind": kind.value, "sentence": sentence, "facts": dict(facts)}}
 
 
-def _again(episode: Episode, request: Request) -> Window:
+def _again(episode: DrivenEpisode, request: Request) -> Window:
     """Return the window of another attempt at the same request."""
     episode.release()
     return episode.writer.builder.ask(request.messages, tools=request.tools, agent=request.agent)[0]
 
 
-def _failed(episode: Episode, request: Request) -> dict[str, JSON]:
+def _failed(episode: DrivenEpisode, request: Request) -> dict[str, JSON]:
     episode.hold(unasked_call(episode, request, SWITCHED_OFF))
     return {"type": "answer", "error": {"kind": "switched off", "sentence": SWITCHED_OFF, "facts": {}}}
 

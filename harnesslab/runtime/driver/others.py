@@ -11,14 +11,14 @@ from harnesslab.core.running.rerun import OnMiss, Switch
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.trace.events import ClockRead, UserTurn
 from harnesslab.runtime.driver.calls import next_place
-from harnesslab.runtime.driver.episode import Ended, Episode, labelled
+from harnesslab.runtime.driver.episode import DrivenEpisode, Ended, labelled
 
 USER = "user"
 CLOCK = "clock"
 PINNED_START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def call_user(episode: Episode, text: str) -> dict[str, JSON]:
+def call_user(episode: DrivenEpisode, text: str) -> dict[str, JSON]:
     """Let the case's user answer what the agent said; the text is None where there is no more to say."""
     match _source(episode, USER):
         case Switch.FAIL:
@@ -34,7 +34,7 @@ def call_user(episode: Episode, text: str) -> dict[str, JSON]:
     return {"type": "turn", "text": turn.content}
 
 
-def read_clock(episode: Episode) -> dict[str, JSON]:
+def read_clock(episode: DrivenEpisode) -> dict[str, JSON]:
     """Tell the time: the real one, or where the clock is pinned, one second later at each reading."""
     match _source(episode, CLOCK):
         case Switch.FAIL:
@@ -47,12 +47,12 @@ def read_clock(episode: Episode) -> dict[str, JSON]:
     return {"type": "time", "value": read.value}
 
 
-def _source(episode: Episode, boundary: str) -> Switch:
+def _source(episode: DrivenEpisode, boundary: str) -> Switch:
     episode.remaining()
     return episode.switch(boundary)
 
 
-def _served_turn(episode: Episode, text: str) -> UserTurn | None:
+def _served_turn(episode: DrivenEpisode, text: str) -> UserTurn | None:
     found = episode.record.user() if episode.record is not None else None
     if found is None:
         return _missed_turn(episode, text)
@@ -62,7 +62,7 @@ def _served_turn(episode: Episode, text: str) -> UserTurn | None:
     return UserTurn(content=found.content, simulated=True, step=max(episode.step, 0), at=episode.at(), extra=extra)
 
 
-def _missed_turn(episode: Episode, text: str) -> UserTurn | None:
+def _missed_turn(episode: DrivenEpisode, text: str) -> UserTurn | None:
     user = episode.recipe.case.user
     if user is None or (not user.persona and episode.calls.get(USER, 0) >= len(user.replies)):
         return None  # there was no more to say then either, which leaves no event
@@ -70,7 +70,7 @@ def _missed_turn(episode: Episode, text: str) -> UserTurn | None:
     return _spoken(episode, text)
 
 
-def _served_reading(episode: Episode) -> ClockRead:
+def _served_reading(episode: DrivenEpisode) -> ClockRead:
     found = episode.record.clock() if episode.record is not None else None
     if found is None:
         _miss(episode, Miss(CLOCK, "the clock was read once more than recorded"))
@@ -81,18 +81,18 @@ def _served_reading(episode: Episode) -> ClockRead:
     return ClockRead(value=found.value, step=max(episode.step, 0), at=episode.at(), extra=extra)
 
 
-def _miss(episode: Episode, found: Miss) -> None:
+def _miss(episode: DrivenEpisode, found: Miss) -> None:
     plan = episode.plan
     episode.miss(found, live=plan is not None and plan.on_miss is OnMiss.LIVE and not episode.rebuilding)
 
 
-def _now(episode: Episode) -> str:
+def _now(episode: DrivenEpisode) -> str:
     number = next_place(episode, CLOCK)
     pinned = any(pin.name == CLOCK and not pin.missing for pin in episode.sandbox.pins)
     return (PINNED_START + timedelta(seconds=number) if pinned else datetime.now(UTC)).isoformat()
 
 
-def _spoken(episode: Episode, text: str) -> UserTurn | None:
+def _spoken(episode: DrivenEpisode, text: str) -> UserTurn | None:
     """Let the simulated user speak: its next fixed reply, or a model that plays the persona."""
     user = episode.recipe.case.user
     if user is None:
@@ -105,7 +105,7 @@ def _spoken(episode: Episode, text: str) -> UserTurn | None:
     return _played(episode, user.persona, text, number)
 
 
-def _played(episode: Episode, persona: str, text: str, number: int) -> UserTurn:
+def _played(episode: DrivenEpisode, persona: str, text: str, number: int) -> UserTurn:
     recipe = episode.recipe
     messages: list[JSON] = [{"role": "system", "content": persona}, *episode.said, {"role": "user", "content": text}]
     seed = recipe.seed(USER, number)

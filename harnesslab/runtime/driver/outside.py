@@ -17,7 +17,7 @@ from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.trace.events import HarnessAction, RolloutStarted
 from harnesslab.runtime.driver.agent import AgentBoundary
 from harnesslab.runtime.driver.conditions import UNKNOWN
-from harnesslab.runtime.driver.episode import Ended, Episode
+from harnesslab.runtime.driver.episode import DrivenEpisode, Ended
 
 NO_LIMIT = Budgets(steps=10**9, wall=10**9)
 POLL_S = 0.1
@@ -75,7 +75,7 @@ def conditions(name: str, case: str, engine: Mapping[str, Condition]) -> Manifes
 
 
 def run_outside(
-    episode: Episode, boundary: AgentBoundary, command: Sequence[str], environ: Mapping[str, str], manifest: str
+    episode: DrivenEpisode, boundary: AgentBoundary, command: Sequence[str], environ: Mapping[str, str], manifest: str
 ) -> tuple[int, Ended]:
     """Run a command to its end and record what it asks; returns its exit code as a shell says it, and the end.
 

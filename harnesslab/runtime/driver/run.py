@@ -10,15 +10,15 @@ from pathlib import Path
 from harnesslab.core.canonical import JSON
 from harnesslab.core.conditions.manifest import Condition, Manifest
 from harnesslab.core.contracts import scrub
-from harnesslab.core.running.ports import Child, Engine, EngineDown, Place, Sandbox, Sandboxes
+from harnesslab.core.running.ports import Child, EngineDown, EnginePort, Place, Sandbox, Sandboxes
 from harnesslab.core.running.recipe import HarnessKind, Recipe
 from harnesslab.core.running.record import Record
-from harnesslab.core.running.rerun import Mode, OnMiss, Plan, Switch
+from harnesslab.core.running.rerun import Mode, OnMiss, RerunPlan, Switch
 from harnesslab.core.trace.trace import Trace
 from harnesslab.runtime.driver.checkout import Checkout, checkout
 from harnesslab.runtime.driver.command import HARNESS_FOLDER, Agent, reachable, run_command
 from harnesslab.runtime.driver.conditions import changed, manifest
-from harnesslab.runtime.driver.episode import Episode, Writer
+from harnesslab.runtime.driver.episode import DrivenEpisode, Writer
 from harnesslab.runtime.driver.frame import Result
 from harnesslab.runtime.driver.loop import run_loop
 
@@ -31,15 +31,15 @@ def _nothing() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class RolloutParts:
     """What a rollout is made with."""
 
     recipe: Recipe
-    engine: Engine
+    engine: EnginePort
     sandboxes: Sandboxes
     cache: Path
     """Folder of harness revisions."""
-    plan: Plan | None = None
+    plan: RerunPlan | None = None
     trace: Trace | None = None
     """The recording that a rerun serves from."""
     model: str = ""
@@ -66,7 +66,10 @@ class Done:
 
 
 def run(
-    parts: Parts, begin: Callable[[Begun], Writer], stopped: Callable[[], bool], after_step: Callable[[Episode], None]
+    parts: RolloutParts,
+    begin: Callable[[Begun], Writer],
+    stopped: Callable[[], bool],
+    after_step: Callable[[DrivenEpisode], None],
 ) -> Done:
     """Run a rollout; `begin` opens its recorder. Raises what makes it impossible to begin."""
     recipe = parts.recipe
@@ -96,11 +99,11 @@ def run(
         return Done(result, _facts(parts, episode, result, before))
 
 
-def _reachable(parts: Parts) -> contextlib.AbstractContextManager[Agent]:
+def _reachable(parts: RolloutParts) -> contextlib.AbstractContextManager[Agent]:
     return reachable(parts.recipe.harness, parts.recipe.case.instruction, parts.model)
 
 
-def _code(parts: Parts) -> Checkout | None:
+def _code(parts: RolloutParts) -> Checkout | None:
     """Return the harness's files; a command that is installed has none of its own."""
     harness = parts.recipe.harness
     if harness.kind is HarnessKind.COMMAND and not harness.repository:
@@ -108,7 +111,7 @@ def _code(parts: Parts) -> Checkout | None:
     return checkout(harness.repository, harness.revision, parts.cache)
 
 
-def _asks_engine(parts: Parts) -> bool:
+def _asks_engine(parts: RolloutParts) -> bool:
     plan, user = parts.plan, parts.recipe.case.user
     if plan is None or (plan.mode is not Mode.RECORDED and plan.on_miss is OnMiss.LIVE):
         return True
@@ -116,9 +119,9 @@ def _asks_engine(parts: Parts) -> bool:
     return played or plan.switch("model") is Switch.LIVE
 
 
-def _episode(parts: Parts, writer: Writer, sandbox: Sandbox, stopped: Callable[[], bool]) -> Episode:
+def _episode(parts: RolloutParts, writer: Writer, sandbox: Sandbox, stopped: Callable[[], bool]) -> DrivenEpisode:
     rules = _rules(parts.plan)
-    return Episode(
+    return DrivenEpisode(
         recipe=parts.recipe,
         writer=writer,
         engine=parts.engine,
@@ -132,7 +135,7 @@ def _episode(parts: Parts, writer: Writer, sandbox: Sandbox, stopped: Callable[[
     )
 
 
-def _rules(plan: Plan | None) -> Sequence[str]:
+def _rules(plan: RerunPlan | None) -> Sequence[str]:
     """Return the scrub rules under which requests are served: all of them where live tools speak in between."""
     return tuple(scrub.BY_KEY) if plan is not None and plan.mode is Mode.HYBRID else ()
 
@@ -143,7 +146,7 @@ def place(recipe: Recipe) -> Place:
     return Place(seed=recipe.seed("environment"), pins=pins)
 
 
-def _harness(parts: Parts, opened: Place, code: Checkout | None) -> Child:
+def _harness(parts: RolloutParts, opened: Place, code: Checkout | None) -> Child:
     """Start the harness in a sandbox of its own, with its code and the SDK and nothing else."""
     readable = {f"{SDK_FOLDER}/harnesslab/policy.py": str(POLICY_SDK)}
     readable |= {HARNESS_FOLDER: str(code.folder)} if code is not None else {}
@@ -152,7 +155,9 @@ def _harness(parts: Parts, opened: Place, code: Checkout | None) -> Child:
     return parts.sandboxes.spawn(inside, ["python3", "-m", parts.recipe.harness.entry])
 
 
-def _facts(parts: Parts, episode: Episode, result: Result, before: Mapping[str, Condition] | None) -> dict[str, JSON]:
+def _facts(
+    parts: RolloutParts, episode: DrivenEpisode, result: Result, before: Mapping[str, Condition] | None
+) -> dict[str, JSON]:
     facts: dict[str, JSON] = {"counts": episode.counts.to_json()}
     facts |= {"why": result.why} if result.why else {}
     facts |= result.facts
@@ -165,7 +170,7 @@ def _facts(parts: Parts, episode: Episode, result: Result, before: Mapping[str, 
     return facts
 
 
-def _engine_facts(engine: Engine, before: Mapping[str, Condition]) -> dict[str, JSON]:
+def _engine_facts(engine: EnginePort, before: Mapping[str, Condition]) -> dict[str, JSON]:
     """Ask the server for its facts once more: a change during a rollout is recorded and flagged."""
     try:
         after = engine.conditions()

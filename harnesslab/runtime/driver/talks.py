@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from harnesslab.core.canonical import JSON
 from harnesslab.core.trace.events import ModelCall, ToolCall, ToolRequest
 from harnesslab.core.trace.messages import text_of
-from harnesslab.runtime.gateway.asked import Asked, call_id
+from harnesslab.runtime.gateway.asked import AgentRequest, call_id
 
 SEEN = "seen in the messages"
 """Value of `observed` in the `extra` of a tool call that an agent ran by itself."""
@@ -21,7 +21,7 @@ class Talk:
 
     agent: str
     messages: Sequence[JSON] = ()
-    asked: Asked | None = None
+    asked: AgentRequest | None = None
     step: int = 0
     attempt: int = 0
     seed: int | None = None
@@ -32,7 +32,7 @@ class Talk:
     completed: dict[int, int] = field(default_factory=dict)
     """Results seen by step."""
 
-    def repeats(self, asked: Asked) -> bool:
+    def repeats(self, asked: AgentRequest) -> bool:
         """Say whether a request is the last one again, because it failed or because the agent says so."""
         last = self.asked
         if last is None or not (self.failed or asked.retry):
@@ -80,7 +80,7 @@ class Talks:
     def __init__(self) -> None:
         self._talks: list[Talk] = []
 
-    def of(self, asked: Asked) -> tuple[Talk, Sequence[JSON]]:
+    def of(self, asked: AgentRequest) -> tuple[Talk, Sequence[JSON]]:
         """Return the conversation that a request goes on with, or a new one, and the messages new to it."""
         opening = _opening(asked.messages)
         found: Talk | None = None

@@ -14,13 +14,13 @@ from harnesslab.core.running.record import Miss
 from harnesslab.core.running.rerun import OnMiss, Switch
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.trace.events import HarnessAction, ModelCall, ToolCall
-from harnesslab.runtime.driver.episode import Ended, Episode, labelled
+from harnesslab.runtime.driver.episode import DrivenEpisode, Ended, labelled
 
 LIMIT = "limit"
 """Key in a tool call's `extra` of its time limit in seconds."""
 
 
-def call_tool(episode: Episode, name: str, arguments: JSON, call_id: str, raw: str | None) -> dict[str, JSON]:
+def call_tool(episode: DrivenEpisode, name: str, arguments: JSON, call_id: str, raw: str | None) -> dict[str, JSON]:
     """Answer a harness's tool call; raises `Ended` where the episode can't go on."""
     episode.remaining()
     call = ToolCall(
@@ -47,7 +47,7 @@ def call_tool(episode: Episode, name: str, arguments: JSON, call_id: str, raw: s
             return _finish(episode, _served(episode, call))
 
 
-def _served(episode: Episode, call: ToolCall) -> ToolCall:
+def _served(episode: DrivenEpisode, call: ToolCall) -> ToolCall:
     found = episode.record.tool(call.name, call.arguments, call.raw) if episode.record is not None else None
     if found is not None:
         episode.counts.served += 1
@@ -66,7 +66,7 @@ def _served(episode: Episode, call: ToolCall) -> ToolCall:
     return msgspec.structs.replace(done, extra=labelled("live after a miss", done.extra))
 
 
-def _rebuilt(episode: Episode, call: ToolCall) -> ToolCall:
+def _rebuilt(episode: DrivenEpisode, call: ToolCall) -> ToolCall:
     """Run a recorded command again to rebuild the environment, and stop where it gives something else."""
     record = episode.record
     found = record.tool(call.name, call.arguments, call.raw) if record is not None else None
@@ -88,7 +88,7 @@ def _rebuilt(episode: Episode, call: ToolCall) -> ToolCall:
     return _as_recorded(call, found, labelled("from the record, and run again", facts), done)
 
 
-def _catch_up(episode: Episode) -> None:
+def _catch_up(episode: DrivenEpisode) -> None:
     """Run the commands whose results were served, before one runs live on what they would have left behind."""
     waiting, episode.unbuilt = episode.unbuilt, []
     for served in waiting:
@@ -122,15 +122,15 @@ def _as_recorded(call: ToolCall, found: ToolCall, extra: Mapping[str, JSON], don
     )
 
 
-def _external(episode: Episode, name: str) -> bool:
+def _external(episode: DrivenEpisode, name: str) -> bool:
     return side_effects(episode.recipe.tools, name) is SideEffects.EXTERNAL
 
 
-def _runnable(episode: Episode, name: str) -> bool:
+def _runnable(episode: DrivenEpisode, name: str) -> bool:
     return name == RUN and not (episode.plan is not None and _external(episode, name))
 
 
-def _executed(episode: Episode, call: ToolCall) -> ToolCall:
+def _executed(episode: DrivenEpisode, call: ToolCall) -> ToolCall:
     if not _runnable(episode, call.name):
         return _error(call, f"there is no tool {call.name}; workers run {RUN}")
     if not isinstance(_command(call), str):
@@ -139,7 +139,7 @@ def _executed(episode: Episode, call: ToolCall) -> ToolCall:
     return _run(episode, call)
 
 
-def _run(episode: Episode, call: ToolCall) -> ToolCall:
+def _run(episode: DrivenEpisode, call: ToolCall) -> ToolCall:
     """Run a command; what is known so far is stored before, since it may take long."""
     episode.settle()
     limit = min(episode.recipe.case.budgets.command, episode.remaining())
@@ -175,7 +175,7 @@ def _error(call: ToolCall, why: str) -> ToolCall:
     return msgspec.structs.replace(call, result=None, has_result=False, error=why)
 
 
-def _finish(episode: Episode, call: ToolCall) -> dict[str, JSON]:
+def _finish(episode: DrivenEpisode, call: ToolCall) -> dict[str, JSON]:
     if episode.stopped():
         episode.add(call)
         raise Ended(Outcome.INTERRUPTED, "stopped on request")
@@ -189,7 +189,7 @@ def _finish(episode: Episode, call: ToolCall) -> dict[str, JSON]:
     }
 
 
-def _emitted(episode: Episode, name: str, arguments: JSON, call_id: str) -> int | None:
+def _emitted(episode: DrivenEpisode, name: str, arguments: JSON, call_id: str) -> int | None:
     """Return the position of a call among those of the answer that asked for it, where it can be told."""
     for event in reversed([*episode.writer.builder.events, *([episode.held] if episode.held else [])]):
         if isinstance(event, ModelCall):

@@ -9,14 +9,14 @@ from harnesslab.core.running.cases import CaseDefinition, content
 from harnesslab.core.running.ports import Execution, Sandbox
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.trace.events import TestResult, Verification
-from harnesslab.runtime.driver.episode import Ended, Episode
+from harnesslab.runtime.driver.episode import DrivenEpisode, Ended
 
 FOLDER = ".verifier"
 SHOWN = 2000
 """Characters of a failed test's output that are kept."""
 
 
-def verify(episode: Episode) -> Outcome | None:
+def verify(episode: DrivenEpisode) -> Outcome | None:
     """Run the case's tests and record the verdict; None where the case has none. Raises `Ended` where it is stopped."""
     if not episode.recipe.case.verifier.tests:
         return None

@@ -8,7 +8,7 @@ from typing import Protocol
 from harnesslab.core.canonical import JSON, nested_within, parse
 from harnesslab.core.running.ports import Answer, Exchange, Failure, FailureKind
 from harnesslab.runtime.engines import dialect, refusals
-from harnesslab.runtime.engines.stream import Reader
+from harnesslab.runtime.engines.stream import StreamReader
 from harnesslab.runtime.engines.transport import Reply, Transport
 
 
@@ -38,7 +38,7 @@ def attempt(
 ) -> Exchange:
     """Send a body once and say what happened; `read` makes the answer of a whole document."""
     sent = dialect.encoded(body)
-    reader = Reader(pieces.add, on_text) if body.get("stream") else None
+    reader = StreamReader(pieces.add, on_text) if body.get("stream") else None
     reply = transport.send("POST", path, sent, timeout=timeout, on_bytes=None if reader is None else reader.take)
     outcome = _outcome(reply, reader, pieces, read)
     return Exchange(
@@ -59,7 +59,7 @@ def unsent(body: Mapping[str, JSON], model: str, failure: Failure) -> Exchange:
 
 
 def _outcome(
-    reply: Reply, reader: Reader | None, pieces: Pieces, read: Callable[[JSON], Answer | Failure]
+    reply: Reply, reader: StreamReader | None, pieces: Pieces, read: Callable[[JSON], Answer | Failure]
 ) -> Answer | Failure:
     streamed = reader is not None and reply.content_type == "text/event-stream"
     if reader is not None and reader.failure is not None and reply.status == 200:
@@ -75,7 +75,7 @@ def _outcome(
     return _of_document(reply, read)
 
 
-def _of_stream(reader: Reader, pieces: Pieces, read: Callable[[JSON], Answer | Failure]) -> Answer | Failure:
+def _of_stream(reader: StreamReader, pieces: Pieces, read: Callable[[JSON], Answer | Failure]) -> Answer | Failure:
     reader.end()
     if reader.failure is not None:
         return reader.failure

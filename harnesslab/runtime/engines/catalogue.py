@@ -7,14 +7,14 @@ from pathlib import Path
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.running.ports import Engine
+from harnesslab.core.running.ports import EnginePort
 from harnesslab.runtime.engines.embedded import EmbeddedEngine, EmbeddedSettings
 from harnesslab.runtime.engines.openai import OpenAIEngine, OpenAISettings
 from harnesslab.runtime.engines.options import Options
 from harnesslab.runtime.engines.sglang import SGLangEngine, SGLangSettings
 
 
-def engine(kind: str, address: str, model: str, options: Mapping[str, JSON], home: Path) -> Engine:
+def engine(kind: str, address: str, model: str, options: Mapping[str, JSON], home: Path) -> EnginePort:
     """Make an engine; raises `InvalidValue` naming the option that is wrong.
 
     `address` is empty for the embedded engine, which asks the host of `home`; its model's name may be empty.
@@ -28,15 +28,15 @@ def engine(kind: str, address: str, model: str, options: Mapping[str, JSON], hom
     return made
 
 
-def _openai(address: str, model: str, options: Options, _home: Path) -> Engine:
+def _openai(address: str, model: str, options: Options, _home: Path) -> EnginePort:
     return OpenAIEngine(address, _named(model), OpenAISettings.of(options), key=options.key())
 
 
-def _sglang(address: str, model: str, options: Options, _home: Path) -> Engine:
+def _sglang(address: str, model: str, options: Options, _home: Path) -> EnginePort:
     return SGLangEngine(address, _named(model), SGLangSettings.of(options), key=options.key())
 
 
-def _embedded(address: str, model: str, options: Options, home: Path) -> Engine:
+def _embedded(address: str, model: str, options: Options, home: Path) -> EnginePort:
     if address:
         raise InvalidValue("an embedded engine has no address", where=address, hint="leave it empty")
     settings = EmbeddedSettings.of(options)
@@ -49,7 +49,7 @@ def _named(model: str) -> str:
     return model.strip()
 
 
-_KINDS: dict[str, Callable[[str, str, Options, Path], Engine]] = {
+_KINDS: dict[str, Callable[[str, str, Options, Path], EnginePort]] = {
     "embedded": _embedded,
     "openai": _openai,
     "sglang": _sglang,

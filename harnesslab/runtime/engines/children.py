@@ -36,7 +36,7 @@ class ChildFailed(HarnessLabError):
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class ProcessExit:
     """How a child ended."""
 
     pid: int
@@ -57,7 +57,7 @@ class Ending:
 
 
 @dataclass(slots=True)
-class Child:
+class LlamaProcess:
     """A running llama.cpp server."""
 
     configuration: Configuration
@@ -88,7 +88,7 @@ class Child:
             self.process.kill()
             self.process.wait()
 
-    def ending(self) -> Ending:
+    def ending(self) -> ProcessExit:
         """Say how it ended, once it has."""
         code = self.process.wait()
         if self.listener is not None:
@@ -96,7 +96,7 @@ class Child:
         lines = list(self.lines)
         asserted = next((line for line in lines if _ASSERTION.search(line)), "")
         telling = asserted or next((line for line in reversed(lines) if _TELLING.search(line)), "")
-        return Ending(self.process.pid, code, telling.rpartition("/")[2][:400] if asserted else telling[:400])
+        return ProcessExit(self.process.pid, code, telling.rpartition("/")[2][:400] if asserted else telling[:400])
 
     def healthy(self) -> bool:
         """Ask it whether it is well."""
@@ -117,7 +117,7 @@ class Child:
         return None
 
 
-def start(configuration: Configuration, spawner: Executor, complain: Callable[[str], None]) -> Child:
+def start(configuration: Configuration, spawner: Executor, complain: Callable[[str], None]) -> LlamaProcess:
     """Start a child and wait until it listens; raises `ChildFailed`.
 
     `spawner` has one long-lived thread: the kernel ends a child with the thread, not the process, that started it.
@@ -133,7 +133,7 @@ def start(configuration: Configuration, spawner: Executor, complain: Callable[[s
         stderr=subprocess.PIPE,
         env={**os.environ, "GGML_NO_BACKTRACE": "1"},  # which would run a debugger
     ).result()
-    child = Child(configuration, process, key)
+    child = LlamaProcess(configuration, process, key)
     child.listener = threading.Thread(target=_listen, args=(child, complain), daemon=True)
     child.listener.start()
     try:
@@ -147,7 +147,7 @@ def start(configuration: Configuration, spawner: Executor, complain: Callable[[s
     return child
 
 
-def _told(child: Child, key: str) -> bytes:
+def _told(child: LlamaProcess, key: str) -> bytes:
     """Give the key and read the line that says where it listens; nothing where it ended or took too long."""
     given, told = child.process.stdin, child.process.stdout
     if given is None or told is None:
@@ -161,7 +161,7 @@ def _told(child: Child, key: str) -> bytes:
     return b""
 
 
-def _listen(child: Child, complain: Callable[[str], None]) -> None:
+def _listen(child: LlamaProcess, complain: Callable[[str], None]) -> None:
     if child.process.stderr is None:
         return
     with child.process.stderr as lines:

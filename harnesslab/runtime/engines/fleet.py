@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import FormatRefused
-from harnesslab.runtime.engines.children import Child, Ending, start
+from harnesslab.runtime.engines.children import LlamaProcess, ProcessExit, start
 from harnesslab.runtime.engines.configuration import Configuration
 from harnesslab.runtime.engines.gguf import Head, read_head
 
@@ -33,8 +33,8 @@ class Fleet:
         self._spawner.submit(lambda: None).result()  # its thread must not be that of a request
         self._lock = threading.Lock()
         self._starting: dict[str, threading.Lock] = {}
-        self._children: dict[str, Child] = {}
-        self._endings: OrderedDict[int, Ending] = OrderedDict()
+        self._children: dict[str, LlamaProcess] = {}
+        self._endings: OrderedDict[int, ProcessExit] = OrderedDict()
         self._weights: dict[tuple[str, int, int], tuple[str, Head]] = {}
         self._asked_at = time.monotonic()
         self._closed = False
@@ -78,7 +78,7 @@ class Fleet:
             if child.running
         ]
 
-    def ending(self, pid: int, wait: float = 2.0) -> Ending | None:
+    def ending(self, pid: int, wait: float = 2.0) -> ProcessExit | None:
         """Say how a child ended; None where it still runs after `wait` seconds, or never was."""
         deadline = time.monotonic() + wait
         while True:
@@ -118,7 +118,7 @@ class Fleet:
             child.stop()
         self._spawner.shutdown()
 
-    def _start(self, configuration: Configuration) -> Child:
+    def _start(self, configuration: Configuration) -> LlamaProcess:
         began = time.monotonic()
         child = start(configuration, self._spawner, self._say)
         with self._lock:
@@ -137,7 +137,7 @@ class Fleet:
             if not child.running:
                 self._note_ending(child)
 
-    def _note_ending(self, child: Child) -> None:
+    def _note_ending(self, child: LlamaProcess) -> None:
         ending = child.ending()
         with self._lock:
             if self._children.get(child.configuration.key) is child:

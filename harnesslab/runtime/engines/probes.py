@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from harnesslab.core.running.ports import Answer, Engine, EngineDown, Exchange, ModelRequest
+from harnesslab.core.running.ports import Answer, EngineDown, EnginePort, Exchange, ModelRequest
 
 PROMPT = "Write three words about the sea, then three about the sky, and go on."
 SEED = 20_260_101
@@ -32,7 +32,7 @@ class Probe:
     """Every attempt that was made."""
 
 
-def probe(engine: Engine, *, timeout: float = 60.0) -> Probe:
+def probe(engine: EnginePort, *, timeout: float = 60.0) -> Probe:
     """Ask eight short questions one after the other; raises `EngineDown` where none is answered."""
     first, second = _ask(engine, timeout, seed=SEED), _ask(engine, timeout, seed=SEED)
     other, third = _ask(engine, timeout, seed=SEED + 1), _ask(engine, timeout, seed=SEED + 2)
@@ -61,7 +61,7 @@ def probe(engine: Engine, *, timeout: float = 60.0) -> Probe:
 
 
 def _ask(
-    engine: Engine, timeout: float, *, seed: int | None = None, temperature: float = 1.0, stream: bool = False
+    engine: EnginePort, timeout: float, *, seed: int | None = None, temperature: float = 1.0, stream: bool = False
 ) -> Exchange:
     settings = {"temperature": temperature, "max_tokens": TOKENS, **({} if seed is None else {"seed": seed})}
     request = ModelRequest([{"role": "user", "content": PROMPT}], settings, stream=stream)

@@ -139,7 +139,7 @@ class Completion:
         return {**self.top, "choices": [choice]}
 
 
-class Reader:
+class StreamReader:
     """Reads a stream of JSON events as it comes; `on_text` can stop it, which `take` then says by False."""
 
     def __init__(self, on_event: Callable[[Mapping[str, JSON]], str], on_text: Callable[[str], bool] | None) -> None:

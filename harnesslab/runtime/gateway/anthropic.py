@@ -8,7 +8,7 @@ from harnesslab.core.canonical import JSON
 from harnesslab.core.trace.events import ModelCall, ToolRequest, Usage
 from harnesslab.runtime.gateway import sse
 from harnesslab.runtime.gateway.anthropic_messages import messages_of
-from harnesslab.runtime.gateway.asked import Asked, Problem, Refused, call_id
+from harnesslab.runtime.gateway.asked import AgentRequest, Problem, RequestRefused, call_id
 from harnesslab.runtime.gateway.chat import checked
 from harnesslab.runtime.gateway.fields import Fields, shown
 
@@ -30,8 +30,8 @@ class Anthropic:
 
     name = "anthropic"
 
-    def read(self, body: Mapping[str, JSON]) -> Asked:
-        """Read a request; raises `Refused`."""
+    def read(self, body: Mapping[str, JSON]) -> AgentRequest:
+        """Read a request; raises `RequestRefused`."""
         fields = Fields(body, "a message")
         model = fields.text("model", "")
         messages = messages_of(fields.take("system"), fields.items("messages"))
@@ -47,14 +47,14 @@ class Anthropic:
         stream = fields.flag("stream")
         kept_back = fields.among(KEPT_BACK)
         fields.done()
-        return Asked(self.name, model, checked(messages), tools or None, settings, stream, kept_back=kept_back)
+        return AgentRequest(self.name, model, checked(messages), tools or None, settings, stream, kept_back=kept_back)
 
-    def answer(self, asked: Asked, call: ModelCall) -> Mapping[str, JSON]:
-        """Write a message; raises `Refused` for tool arguments that are no JSON object."""
+    def answer(self, asked: AgentRequest, call: ModelCall) -> Mapping[str, JSON]:
+        """Write a message; raises `RequestRefused` for tool arguments that are no JSON object."""
         return {**_head(asked, call), "content": list(_blocks(call)), **_stop(call), "usage": _usage(call.usage)}
 
-    def stream(self, asked: Asked, call: ModelCall) -> Iterator[bytes]:
-        """Write a message in pieces; raises `Refused` before the first."""
+    def stream(self, asked: AgentRequest, call: ModelCall) -> Iterator[bytes]:
+        """Write a message in pieces; raises `RequestRefused` before the first."""
         return _pieces(_head(asked, call), list(_blocks(call)), call)
 
     def problem(self, problem: Problem) -> tuple[int, Mapping[str, JSON]]:
@@ -69,7 +69,9 @@ def _tool(tool: JSON) -> JSON:
     fields = Fields(tool, "a tool")
     kind = fields.text("type", "custom")
     if kind != "custom":
-        raise Refused(f"the gateway can't pass on a tool of type {shown(kind)}: the server would have to know it")
+        raise RequestRefused(
+            f"the gateway can't pass on a tool of type {shown(kind)}: the server would have to know it"
+        )
     function: dict[str, JSON] = {"name": fields.text("name"), **fields.among({"description", "strict"})}
     function["parameters"] = fields.take("input_schema")
     fields.take("cache_control")
@@ -104,7 +106,7 @@ def _format(form: JSON) -> JSON:
     return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}
 
 
-def _head(asked: Asked, call: ModelCall) -> dict[str, JSON]:
+def _head(asked: AgentRequest, call: ModelCall) -> dict[str, JSON]:
     ident = f"msg_{call.response_id or f'{call.step}-{call.attempt}'}"
     return {"id": ident, "type": "message", "role": "assistant", "model": asked.model or call.model}
 
@@ -128,7 +130,9 @@ def _blocks(call: ModelCall) -> Iterator[dict[str, JSON]]:
 def _input(call: ToolRequest) -> JSON:
     if isinstance(call.arguments, Mapping):
         return call.arguments
-    raise Refused(f"the model called {shown(call.name)} with arguments that are no JSON object; Anthropic has no place")
+    raise RequestRefused(
+        f"the model called {shown(call.name)} with arguments that are no JSON object; Anthropic has no place"
+    )
 
 
 def _usage(usage: Usage | None) -> dict[str, JSON]:

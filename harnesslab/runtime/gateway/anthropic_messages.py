@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from harnesslab.core.canonical import JSON
-from harnesslab.runtime.gateway.asked import Refused
+from harnesslab.runtime.gateway.asked import RequestRefused
 from harnesslab.runtime.gateway.fields import Fields, shown, text_parts
 from harnesslab.runtime.gateway.sse import encoded
 
@@ -13,7 +13,7 @@ TEXT = frozenset({"text"})
 
 
 def messages_of(system: JSON, messages: Sequence[JSON]) -> list[JSON]:
-    """Return a request's messages in the chat dialect; raises `Refused`."""
+    """Return a request's messages in the chat dialect; raises `RequestRefused`."""
     found: list[JSON] = []
     if system is not None:
         found.append({"role": "system", "content": text_parts(system, "the system prompt", TEXT)})
@@ -26,13 +26,13 @@ def messages_of(system: JSON, messages: Sequence[JSON]) -> list[JSON]:
         elif role in ("user", "system"):
             found += _user(role, content)
         else:
-            raise Refused(f"a message has the role {shown(role)}, and this dialect has user and assistant")
+            raise RequestRefused(f"a message has the role {shown(role)}, and this dialect has user and assistant")
     return found
 
 
 def _blocks(content: JSON) -> list[Fields]:
     if not isinstance(content, list):
-        raise Refused("the content of a message is neither text nor a list")
+        raise RequestRefused("the content of a message is neither text nor a list")
     return [Fields(block, "a block") for block in content]
 
 

@@ -12,12 +12,12 @@ from harnesslab.core.running.ports import Failure, FailureKind
 from harnesslab.core.trace.events import ModelCall
 
 
-class Refused(HarnessLabError):
+class RequestRefused(HarnessLabError):
     """A request that can't be passed on as it was meant."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AgentRequest:
     """One request of an agent, in the chat dialect."""
 
     dialect: str
@@ -50,10 +50,10 @@ class Problem:
     """Whether asking again may help."""
 
 
-class Boundary(Protocol):
+class ModelBoundary(Protocol):
     """Who decides what becomes of requests; called from the threads of connections."""
 
-    def ask(self, asked: Asked) -> ModelCall | Problem:
+    def ask(self, asked: AgentRequest) -> ModelCall | Problem:
         """Wait for the answer to a request."""
 
     def refused(self, sentence: str) -> None:
@@ -68,14 +68,14 @@ class Dialect(Protocol):
 
     name: str
 
-    def read(self, body: Mapping[str, JSON]) -> Asked:
-        """Read a request; raises `Refused`."""
+    def read(self, body: Mapping[str, JSON]) -> AgentRequest:
+        """Read a request; raises `RequestRefused`."""
 
-    def answer(self, asked: Asked, call: ModelCall) -> Mapping[str, JSON]:
-        """Write an answer; raises `Refused` where the dialect has no place for it."""
+    def answer(self, asked: AgentRequest, call: ModelCall) -> Mapping[str, JSON]:
+        """Write an answer; raises `RequestRefused` where the dialect has no place for it."""
 
-    def stream(self, asked: Asked, call: ModelCall) -> Iterator[bytes]:
-        """Write an answer as server-sent events; raises `Refused` before the first."""
+    def stream(self, asked: AgentRequest, call: ModelCall) -> Iterator[bytes]:
+        """Write an answer as server-sent events; raises `RequestRefused` before the first."""
 
     def problem(self, problem: Problem) -> tuple[int, Mapping[str, JSON]]:
         """Return the status and body of a problem."""

@@ -22,7 +22,7 @@ class Bad(Exception):
         self.sentence, self.status = sentence, status
 
 
-class Held(Protocol):
+class BodyBudget(Protocol):
     """Bounds what is held at once."""
 
     def take(self, count: int) -> bool:
@@ -32,7 +32,7 @@ class Held(Protocol):
         """Let others have them."""
 
 
-def read_body(source: BinaryIO, headers: Message, held: Held) -> tuple[bytes, int]:
+def read_body(source: BinaryIO, headers: Message, held: BodyBudget) -> tuple[bytes, int]:
     """Return a body and the bytes taken for it, which the caller gives back; raises `Bad`."""
     lengths, coding = headers.get_all("Content-Length", []), headers.get("Transfer-Encoding", "")
     if headers.get("Content-Encoding", "identity").lower() != "identity":
@@ -46,7 +46,7 @@ def read_body(source: BinaryIO, headers: Message, held: Held) -> tuple[bytes, in
     return _whole(source, int(lengths[0]), held)
 
 
-def _whole(source: BinaryIO, length: int, held: Held) -> tuple[bytes, int]:
+def _whole(source: BinaryIO, length: int, held: BodyBudget) -> tuple[bytes, int]:
     _take(length, 0, held)
     try:
         data = bytearray()
@@ -57,7 +57,7 @@ def _whole(source: BinaryIO, length: int, held: Held) -> tuple[bytes, int]:
         raise
 
 
-def _chunked(source: BinaryIO, held: Held) -> tuple[bytes, int]:
+def _chunked(source: BinaryIO, held: BodyBudget) -> tuple[bytes, int]:
     data, taken, deadline = bytearray(), 0, time.monotonic() + BODY_S
     try:
         while size := _size(source.readline(_LINE)):
@@ -81,7 +81,7 @@ def _size(line: bytes) -> int:
     return int(text, 16)
 
 
-def _take(count: int, before: int, held: Held) -> None:
+def _take(count: int, before: int, held: BodyBudget) -> None:
     if before + count > LONGEST:
         raise Bad(f"the body is longer than {LONGEST // 2**20} MiB", 413)
     if not held.take(count):

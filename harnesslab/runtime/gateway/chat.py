@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from harnesslab.core.canonical import JSON
 from harnesslab.core.trace.events import ModelCall, ToolRequest, Usage
 from harnesslab.runtime.gateway import sse
-from harnesslab.runtime.gateway.asked import Asked, Problem, Refused, call_id
+from harnesslab.runtime.gateway.asked import AgentRequest, Problem, RequestRefused, call_id
 from harnesslab.runtime.gateway.fields import Fields
 
 SETTINGS = frozenset(
@@ -34,8 +34,8 @@ class Chat:
 
     name = "chat"
 
-    def read(self, body: Mapping[str, JSON]) -> Asked:
-        """Read a request; raises `Refused`."""
+    def read(self, body: Mapping[str, JSON]) -> AgentRequest:
+        """Read a request; raises `RequestRefused`."""
         fields = Fields(body, "a chat completion")
         model, messages = fields.text("model", ""), checked(fields.items("messages"))
         tools = fields.items("tools")
@@ -51,9 +51,9 @@ class Chat:
         kept_back = fields.among(KEPT_BACK)
         fields.done()
         counted = isinstance(options, Mapping) and options.get("include_usage") is True
-        return Asked(self.name, model, messages, list(tools) or None, settings, stream, counted, kept_back)
+        return AgentRequest(self.name, model, messages, list(tools) or None, settings, stream, counted, kept_back)
 
-    def answer(self, asked: Asked, call: ModelCall) -> Mapping[str, JSON]:
+    def answer(self, asked: AgentRequest, call: ModelCall) -> Mapping[str, JSON]:
         """Write a completion."""
         message: dict[str, JSON] = {"role": "assistant", "content": call.text, **_beside(call)}
         if call.tool_calls:
@@ -62,7 +62,7 @@ class Chat:
         head = _head(asked, call, "chat.completion")
         return {**head, "choices": [choice], "usage": _usage(call.usage)}
 
-    def stream(self, asked: Asked, call: ModelCall) -> Iterator[bytes]:
+    def stream(self, asked: AgentRequest, call: ModelCall) -> Iterator[bytes]:
         """Write a completion in pieces."""
         head = _head(asked, call, "chat.completion.chunk")
         for delta in _deltas(call):
@@ -85,17 +85,17 @@ def openai_problem(problem: Problem) -> dict[str, JSON]:
 
 
 def checked(messages: Sequence[JSON]) -> Sequence[JSON]:
-    """Return messages that are messages; raises `Refused`."""
+    """Return messages that are messages; raises `RequestRefused`."""
     if not messages:
-        raise Refused("a request needs at least one message")
+        raise RequestRefused("a request needs at least one message")
     for number, message in enumerate(messages):
         role = message.get("role") if isinstance(message, Mapping) else None
         if str(role) not in ROLES:
-            raise Refused(f"message {number} has none of the roles {', '.join(sorted(ROLES))}")
+            raise RequestRefused(f"message {number} has none of the roles {', '.join(sorted(ROLES))}")
     return messages
 
 
-def _head(asked: Asked, call: ModelCall, kind: str) -> dict[str, JSON]:
+def _head(asked: AgentRequest, call: ModelCall, kind: str) -> dict[str, JSON]:
     head: dict[str, JSON] = {"id": call.response_id or f"chatcmpl-{call.step}-{call.attempt}", "object": kind}
     named: dict[str, JSON] = {**head, "created": int(time.time()), "model": asked.model or call.model}
     return {**named, "system_fingerprint": call.fingerprint}

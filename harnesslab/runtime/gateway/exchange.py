@@ -13,8 +13,8 @@ from typing import BinaryIO, Protocol, cast
 from harnesslab.core.canonical import JSON, MAX_DEPTH, nested_within, parse
 from harnesslab.runtime.gateway import sse
 from harnesslab.runtime.gateway.anthropic import Anthropic
-from harnesslab.runtime.gateway.asked import Boundary, Dialect, Problem, Refused, bad_request
-from harnesslab.runtime.gateway.bodies import Bad, Held, read_body
+from harnesslab.runtime.gateway.asked import Dialect, ModelBoundary, Problem, RequestRefused, bad_request
+from harnesslab.runtime.gateway.bodies import Bad, BodyBudget, read_body
 from harnesslab.runtime.gateway.chat import Chat
 from harnesslab.runtime.gateway.responses import Responses
 
@@ -34,10 +34,10 @@ DEEPEST = MAX_DEPTH - 40
 class Serving(Protocol):
     """What a handler needs of its server."""
 
-    boundary: Boundary
+    boundary: ModelBoundary
     secret: str
 
-    bytes: Held
+    bytes: BodyBudget
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -93,9 +93,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         boundary = self._serving.boundary
         try:
             if path == COUNTING:
-                raise Refused("the gateway counts no tokens: the engine's tokenizer is not the one that is asked for")
+                raise RequestRefused(
+                    "the gateway counts no tokens: the engine's tokenizer is not the one that is asked for"
+                )
             asked = dataclasses.replace(dialect.read(_object(body)), body=body, retry=self._retry())
-        except Refused as error:
+        except RequestRefused as error:
             boundary.refused(error.sentence)
             self._problem(dialect, bad_request(error.sentence))
             return
@@ -108,7 +110,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self._stream(dialect.stream(asked, answer))
             else:
                 self._say(200, dialect.answer(asked, answer))
-        except Refused as error:
+        except RequestRefused as error:
             boundary.refused(error.sentence)
             self._problem(dialect, Problem(502, "answer_has_no_place", error.sentence))
 
@@ -174,11 +176,11 @@ def _object(body: bytes) -> Mapping[str, JSON]:
     try:
         value = parse(body)
     except ValueError as error:
-        raise Refused("the body is no JSON") from error
+        raise RequestRefused("the body is no JSON") from error
     if not isinstance(value, Mapping):
-        raise Refused("the body is no JSON object")
+        raise RequestRefused("the body is no JSON object")
     if not nested_within(value, DEEPEST):
-        raise Refused(f"the body is nested deeper than {DEEPEST} levels")
+        raise RequestRefused(f"the body is nested deeper than {DEEPEST} levels")
     return value
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NoReturn
 
 from harnesslab.core.canonical import JSON, canonical_bytes
-from harnesslab.runtime.gateway.asked import Refused
+from harnesslab.runtime.gateway.asked import RequestRefused
 
 
 class Fields:
@@ -14,7 +14,7 @@ class Fields:
 
     def __init__(self, values: JSON, where: str) -> None:
         if not isinstance(values, Mapping):
-            raise Refused(f"{where} is no JSON object")
+            raise RequestRefused(f"{where} is no JSON object")
         self._values = {name: value for name, value in values.items() if value is not None}
         self._where = where
 
@@ -23,30 +23,30 @@ class Fields:
         return self._values.pop(name, None)
 
     def text(self, name: str, default: str | None = None) -> str:
-        """Return a field that is text; raises `Refused`."""
+        """Return a field that is text; raises `RequestRefused`."""
         value = self.take(name)
         if value is None and default is not None:
             return default
         if not isinstance(value, str):
-            raise Refused(f"{self._where} needs {name} as text")
+            raise RequestRefused(f"{self._where} needs {name} as text")
         return value
 
     def items(self, name: str) -> Sequence[JSON]:
-        """Return a field that is a list, an empty one where it is not stated; raises `Refused`."""
+        """Return a field that is a list, an empty one where it is not stated; raises `RequestRefused`."""
         value = self.take(name)
         if value is None:
             return ()
         if not isinstance(value, list):
-            raise Refused(f"{name} of {self._where} is no list")
+            raise RequestRefused(f"{name} of {self._where} is no list")
         return value
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """Return a field that is true or false; raises `Refused`."""
+        """Return a field that is true or false; raises `RequestRefused`."""
         value = self.take(name)
         if value is None:
             return default
         if not isinstance(value, bool):
-            raise Refused(f"{name} of {self._where} is neither true nor false")
+            raise RequestRefused(f"{name} of {self._where} is neither true nor false")
         return value
 
     def among(self, names: Collection[str]) -> dict[str, JSON]:
@@ -61,7 +61,7 @@ class Fields:
 
     def refuse(self, what: str) -> NoReturn:
         """Refuse the request for something that can't be passed on."""
-        raise Refused(f"the gateway can't pass on {what} of {self._where}")
+        raise RequestRefused(f"the gateway can't pass on {what} of {self._where}")
 
     def done(self) -> None:
         """Refuse what nobody took."""
@@ -76,15 +76,15 @@ def shown(value: JSON) -> str:
 
 
 def text_parts(content: JSON, where: str, kinds: Collection[str]) -> str:
-    """Return the text of content that may be text or parts of text; raises `Refused` for other parts."""
+    """Return the text of content that may be text or parts of text; raises `RequestRefused` for other parts."""
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, list):
-        raise Refused(f"the content of {where} is neither text nor a list")
+        raise RequestRefused(f"the content of {where} is neither text nor a list")
     texts = []
     for part in content:
         if not isinstance(part, Mapping) or str(part.get("type")) not in kinds or not isinstance(part.get("text"), str):
             kind = part.get("type") if isinstance(part, Mapping) else part
-            raise Refused(f"the gateway can't pass on a part {shown(kind)} of {where}")
+            raise RequestRefused(f"the gateway can't pass on a part {shown(kind)} of {where}")
         texts.append(part["text"])
     return "\n".join(texts)

@@ -9,7 +9,7 @@ from typing import Any
 from harnesslab.core.canonical import JSON
 from harnesslab.core.trace.events import ModelCall, Usage
 from harnesslab.runtime.gateway import response_events
-from harnesslab.runtime.gateway.asked import Asked, Problem, Refused, call_id
+from harnesslab.runtime.gateway.asked import AgentRequest, Problem, RequestRefused, call_id
 from harnesslab.runtime.gateway.chat import arguments_text, checked, openai_problem
 from harnesslab.runtime.gateway.fields import Fields, shown, text_parts
 
@@ -28,8 +28,8 @@ class Responses:
 
     name = "responses"
 
-    def read(self, body: Mapping[str, JSON]) -> Asked:
-        """Read a request; raises `Refused`."""
+    def read(self, body: Mapping[str, JSON]) -> AgentRequest:
+        """Read a request; raises `RequestRefused`."""
         fields = Fields(body, "a response")
         model, instructions = fields.text("model", ""), fields.text("instructions", "")
         messages: list[JSON] = [{"role": "system", "content": instructions}] if instructions else []
@@ -42,13 +42,13 @@ class Responses:
         fields.without("truncation", ["disabled"])
         kept_back = fields.among(KEPT_BACK)
         fields.done()
-        return Asked(self.name, model, checked(messages), tools or None, settings, stream, kept_back=kept_back)
+        return AgentRequest(self.name, model, checked(messages), tools or None, settings, stream, kept_back=kept_back)
 
-    def answer(self, asked: Asked, call: ModelCall) -> Mapping[str, JSON]:
+    def answer(self, asked: AgentRequest, call: ModelCall) -> Mapping[str, JSON]:
         """Write a response."""
         return _response(asked, call, _items(call), _status(call))
 
-    def stream(self, asked: Asked, call: ModelCall) -> Iterator[bytes]:
+    def stream(self, asked: AgentRequest, call: ModelCall) -> Iterator[bytes]:
         """Write a response in pieces."""
         items = _items(call)
         begun = {**_response(asked, call, [], "in_progress"), "usage": None}
@@ -83,7 +83,7 @@ def _choice(choice: JSON) -> JSON:
         return {"type": "function", "function": {"name": choice.get("name")}}
     if choice in ("auto", "none", "required"):
         return choice
-    raise Refused(f"the gateway can't pass on tool_choice {shown(choice)}")
+    raise RequestRefused(f"the gateway can't pass on tool_choice {shown(choice)}")
 
 
 def _format(form: JSON) -> JSON:
@@ -91,13 +91,13 @@ def _format(form: JSON) -> JSON:
         return {"type": "json_schema", "json_schema": {name: form[name] for name in form if name != "type"}}
     if isinstance(form, Mapping) and form.get("type") == "json_object":
         return form
-    raise Refused(f"the gateway can't pass on the format {shown(form)}")
+    raise RequestRefused(f"the gateway can't pass on the format {shown(form)}")
 
 
 def _tool(tool: JSON) -> JSON:
     kind = tool.get("type") if isinstance(tool, Mapping) else None
     if not isinstance(tool, Mapping) or kind != "function":
-        raise Refused(f"the gateway can't pass on a tool of type {shown(kind)}: the server would have to run it")
+        raise RequestRefused(f"the gateway can't pass on a tool of type {shown(kind)}: the server would have to run it")
     return {"type": "function", "function": {name: tool[name] for name in tool if name != "type"}}
 
 
@@ -106,7 +106,7 @@ def _messages(given: JSON) -> list[JSON]:
     if isinstance(given, str):
         return [{"role": "user", "content": given}]
     if not isinstance(given, list):
-        raise Refused("input is neither text nor a list")
+        raise RequestRefused("input is neither text nor a list")
     messages: list[Any] = []
     for item in given:
         fields = Fields(item, "an item of input")
@@ -147,7 +147,7 @@ def _part(part: JSON) -> JSON:
     if isinstance(part, Mapping) and part.get("type") == "input_image" and isinstance(part.get("image_url"), str):
         return {"type": "image_url", "image_url": {"url": part["image_url"]}}
     kind = part.get("type") if isinstance(part, Mapping) else part
-    raise Refused(f"the gateway can't pass on a part {shown(kind)} of a message")
+    raise RequestRefused(f"the gateway can't pass on a part {shown(kind)} of a message")
 
 
 def _note_reasoning(messages: list[Any], fields: Fields) -> None:
@@ -192,7 +192,7 @@ def _status(call: ModelCall) -> str:
     return "incomplete" if call.finish_reason in ("length", "content_filter") else "completed"
 
 
-def _response(asked: Asked, call: ModelCall, items: list[dict[str, JSON]], status: str) -> dict[str, JSON]:
+def _response(asked: AgentRequest, call: ModelCall, items: list[dict[str, JSON]], status: str) -> dict[str, JSON]:
     reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(call.finish_reason or "")
     output: list[JSON] = [*items]
     return {

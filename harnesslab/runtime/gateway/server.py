@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from harnesslab.runtime.gateway.asked import Boundary
+from harnesslab.runtime.gateway.asked import ModelBoundary
 from harnesslab.runtime.gateway.exchange import Handler
 
 CONNECTIONS = 64
@@ -49,7 +49,7 @@ class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
     request_queue_size = CONNECTIONS
     allow_reuse_address = True
 
-    def __init__(self, address: Any, boundary: Boundary, secret: str) -> None:
+    def __init__(self, address: Any, boundary: ModelBoundary, secret: str) -> None:
         self.boundary, self.secret = boundary, secret
         self.bytes = Bytes(IN_FLIGHT)
         self._turns = threading.Semaphore(CONNECTIONS)
@@ -99,7 +99,7 @@ class _UnixServer(_Server):
 class Gateway:
     """Serves one rollout's boundary at an address of its own until it is closed."""
 
-    def __init__(self, boundary: Boundary, *, socket_path: Path | None = None) -> None:
+    def __init__(self, boundary: ModelBoundary, *, socket_path: Path | None = None) -> None:
         self.path = f"/r/{secrets.token_urlsafe(32)}"
         secret = self.path.rpartition("/")[2]
         self._server: _Server
@@ -128,7 +128,7 @@ class Gateway:
 
 
 @contextlib.contextmanager
-def served(boundary: Boundary, *, socket_path: Path | None = None) -> Iterator[Gateway]:
+def served(boundary: ModelBoundary, *, socket_path: Path | None = None) -> Iterator[Gateway]:
     """Serve a boundary for the length of the block."""
     gateway = Gateway(boundary, socket_path=socket_path)
     try:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import HarnessLabError
-from harnesslab.formats.mlflow.spans import Span
+from harnesslab.formats.mlflow.spans import MlflowSpan
 
 PARAM, TAG = 6000, 5000
 """Characters that the server keeps of a parameter and of a tag."""
@@ -25,7 +25,7 @@ class MirrorFailed(HarnessLabError):
     """The MLflow server can't be reached, or refused."""
 
 
-class Server:
+class TrackingServer:
     """One tracking server; the process talks to one at a time, since MLflow's tracing is global to it."""
 
     def __init__(self, address: str) -> None:
@@ -94,7 +94,7 @@ class Server:
         return str(rows[0].info.trace_id) if rows else ""
 
     def make_trace(
-        self, experiment: str, run: str, root: Span, tags: Mapping[str, str], start: float, *, failed: bool
+        self, experiment: str, run: str, root: MlflowSpan, tags: Mapping[str, str], start: float, *, failed: bool
     ) -> str:
         """Make a trace of spans that begin `start` seconds after 1970, belonging to a run."""
         client = self._client
@@ -115,7 +115,7 @@ class Server:
         self._ask(lambda: client.get_trace(made))  # it is only there once the server says so
         return made
 
-    def _add(self, trace: str, parent: str, inside: Sequence[Span], start: float) -> None:
+    def _add(self, trace: str, parent: str, inside: Sequence[MlflowSpan], start: float) -> None:
         for span in inside:
             attributes = _said(span)
             opened = self._client.start_span(
@@ -177,5 +177,5 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=True)
 
 
-def _said(span: Span) -> dict[str, Any]:
+def _said(span: MlflowSpan) -> dict[str, Any]:
     return {name: value for name, value in span.attributes.items() if value is not None}

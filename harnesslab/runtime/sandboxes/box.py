@@ -14,8 +14,8 @@ from typing import Any
 from harnesslab.core.running.ports import Place, SandboxRefused
 from harnesslab.runtime.sandboxes import layout, spawner, watcher
 from harnesslab.runtime.sandboxes.inside import frames
-from harnesslab.runtime.sandboxes.pins import Held
-from harnesslab.runtime.sandboxes.users import User
+from harnesslab.runtime.sandboxes.pins import HeldPins
+from harnesslab.runtime.sandboxes.users import SandboxUser
 
 OPENING_SECONDS = 30.0
 CLOSING_SECONDS = 10.0
@@ -26,11 +26,11 @@ _COMPLAINT_BYTES = 8192
 class Box:
     """A sandbox without words for what is done in it; `open` raises `SandboxRefused`."""
 
-    def __init__(self, place: Place, held: Held) -> None:
+    def __init__(self, place: Place, held: HeldPins) -> None:
         self._lock = threading.Lock()
         self._closed = False
         self._attended = 0
-        self._user = User() if os.geteuid() == 0 else None
+        self._user = SandboxUser() if os.geteuid() == 0 else None
         try:
             setup = self._start(place, held)
         except BaseException:
@@ -44,7 +44,7 @@ class Box:
             self.close()
             raise
 
-    def _start(self, place: Place, held: Held) -> Mapping[str, object]:
+    def _start(self, place: Place, held: HeldPins) -> Mapping[str, object]:
         self.channel, theirs = socket.socketpair()
         reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._complaints, self._heard = reading, b""

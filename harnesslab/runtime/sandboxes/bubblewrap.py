@@ -16,12 +16,12 @@ from harnesslab.runtime.sandboxes import layout
 from harnesslab.runtime.sandboxes.attending import Attended, attend
 from harnesslab.runtime.sandboxes.box import Box
 from harnesslab.runtime.sandboxes.child import BubblewrapChild
-from harnesslab.runtime.sandboxes.commands import Command, environment, execution, lost, program
+from harnesslab.runtime.sandboxes.commands import RunningCommand, environment, execution, lost, program
 from harnesslab.runtime.sandboxes.inside import guard
-from harnesslab.runtime.sandboxes.output import Output
-from harnesslab.runtime.sandboxes.pins import Held, hold
+from harnesslab.runtime.sandboxes.output import BoundedOutput
+from harnesslab.runtime.sandboxes.pins import HeldPins, hold
 from harnesslab.runtime.sandboxes.streams import pipe
-from harnesslab.runtime.sandboxes.workspace import Reader, stream
+from harnesslab.runtime.sandboxes.workspace import TarReader, stream
 
 FILES_SECONDS = 120.0
 """How long reading or writing the work folder may take."""
@@ -55,7 +55,7 @@ class Bubblewrap:
             box.close()
             raise
 
-    def _held(self, place: Place) -> Held:
+    def _held(self, place: Place) -> HeldPins:
         if missing := self._missing():
             raise SandboxRefused(missing)
         return hold(place, own_user=os.geteuid() == 0)
@@ -73,7 +73,7 @@ class Bubblewrap:
 class BubblewrapSandbox:
     """One sandbox; commands run one after the other."""
 
-    def __init__(self, box: Box, place: Place, held: Held) -> None:
+    def __init__(self, box: Box, place: Place, held: HeldPins) -> None:
         self.pins: Sequence[Pin] = held.pins
         self._box = box
         self._place = place
@@ -112,8 +112,8 @@ class BubblewrapSandbox:
             if self._end is not None:
                 return lost(self._end)
             began = time.monotonic()
-            output = Output(self._place.limits.output)
-            watched = Command(self._box, self._place.limits, output, stopped)
+            output = BoundedOutput(self._place.limits.output)
+            watched = RunningCommand(self._box, self._place.limits, output, stopped)
             request = {"op": "run", "argv": program(command), "environ": {**self._environ, **(environ or {})}}
             try:
                 found = self._attend(request, output.feed, timeout=timeout, check=watched.check)
@@ -137,26 +137,26 @@ class BubblewrapSandbox:
     def files(self) -> Mapping[str, bytes]:
         """Read the work folder's regular files by relative path; raises `SandboxRefused` beyond the limits."""
         found: dict[str, bytes] = {}
-        self._read(Reader(self._place.limits, found.__setitem__))
+        self._read(TarReader(self._place.limits, found.__setitem__))
         return found
 
     def state(self) -> str:
         """Return a digest of the work folder: names, kinds, modes and contents, never times or inodes."""
-        return self._read(Reader(self._place.limits)).digest
+        return self._read(TarReader(self._place.limits)).digest
 
     def close(self) -> None:
         """End everything inside and remove it; may be called twice."""
         self._end = self._end or "The sandbox is closed."
         self._box.close()
 
-    def _read(self, reader: Reader) -> Reader:
+    def _read(self, reader: TarReader) -> TarReader:
         with self._turn:
             self._work({"op": "read"}, reader)
         if not reader.ended:
             raise SandboxRefused("The sandbox didn't send its whole work folder.")
         return reader
 
-    def _work(self, request: Mapping[str, object], reader: Reader | None, *, given: int | None = None) -> None:
+    def _work(self, request: Mapping[str, object], reader: TarReader | None, *, given: int | None = None) -> None:
         if self._end is not None:
             raise SandboxRefused(self._end)
         excess: list[SandboxRefused] = []

@@ -12,8 +12,8 @@ from harnesslab.core.running.ports import Execution, Limits, Place
 from harnesslab.runtime.sandboxes import layout
 from harnesslab.runtime.sandboxes.attending import Attended
 from harnesslab.runtime.sandboxes.box import Box
-from harnesslab.runtime.sandboxes.output import Output
-from harnesslab.runtime.sandboxes.pins import Held
+from harnesslab.runtime.sandboxes.output import BoundedOutput
+from harnesslab.runtime.sandboxes.pins import HeldPins
 from harnesslab.runtime.sandboxes.sizes import mebibytes
 
 WHOLE_OUTPUT = 1 << 30
@@ -40,7 +40,7 @@ def program(command: str | Sequence[str]) -> list[str]:
     return ["/usr/bin/env", *shell, "-c", command]
 
 
-def environment(place: Place, held: Held) -> dict[str, str]:
+def environment(place: Place, held: HeldPins) -> dict[str, str]:
     """Return a command's whole environment; nothing of the worker's is in it."""
     _, shown = layout.interpreter()
     path = layout.PATH + "".join(f":{folder}/bin" for folder in shown)
@@ -48,10 +48,10 @@ def environment(place: Place, held: Held) -> dict[str, str]:
     return {**own, "SHELL": "/bin/sh", "TERM": "dumb", **_AUTHOR, **held.environ, **place.environ}
 
 
-class Command:
+class RunningCommand:
     """One command while it runs."""
 
-    def __init__(self, box: Box, limits: Limits, output: Output, stopped: Callable[[], bool] | None) -> None:
+    def __init__(self, box: Box, limits: Limits, output: BoundedOutput, stopped: Callable[[], bool] | None) -> None:
         self._box = box
         self._limits = limits
         self._output = output
@@ -74,7 +74,7 @@ class Command:
         return None
 
 
-def execution(found: Attended, output: Output, latency: float, limits: Limits) -> Execution:
+def execution(found: Attended, output: BoundedOutput, latency: float, limits: Limits) -> Execution:
     """Return what a command did, from how attending it ended."""
     status = found.answer.get("status") if found.answer else None
     status = status if isinstance(status, int) and not isinstance(status, bool) else None

@@ -20,10 +20,10 @@ from harnesslab.runtime.sandboxes.commands import execution, lost
 from harnesslab.runtime.sandboxes.docker_child import DockerChild
 from harnesslab.runtime.sandboxes.docker_pins import environment, pins
 from harnesslab.runtime.sandboxes.docker_streams import Reading, exchange
-from harnesslab.runtime.sandboxes.output import Output
+from harnesslab.runtime.sandboxes.output import BoundedOutput
 from harnesslab.runtime.sandboxes.pins import NAME_OF_HOST
 from harnesslab.runtime.sandboxes.tarballs import pack, unpack
-from harnesslab.runtime.sandboxes.workspace import Reader
+from harnesslab.runtime.sandboxes.workspace import TarReader
 
 AGENT = "1000:1000"
 WORK = "/work"
@@ -159,7 +159,7 @@ class DockerSandbox:
             if self._end is not None:
                 return lost(self._end)
             began = time.monotonic()
-            output = Output(self._place.limits.output)
+            output = BoundedOutput(self._place.limits.output)
             try:
                 found = self._attend(program, {**self._environ, **(environ or {})}, output, timeout, stopped)
             except Exception as error:  # noqa: BLE001  # whatever the SDK's libraries raise, the sandbox is lost
@@ -175,12 +175,12 @@ class DockerSandbox:
     def files(self) -> Mapping[str, bytes]:
         """Read the work folder's regular files by relative path; raises `SandboxRefused` beyond the limits."""
         found: dict[str, bytes] = {}
-        self._read(Reader(self._place.limits, found.__setitem__))
+        self._read(TarReader(self._place.limits, found.__setitem__))
         return found
 
     def state(self) -> str:
         """Return a digest of the work folder: names, kinds, modes and contents, never times or inodes."""
-        return self._read(Reader(self._place.limits)).digest
+        return self._read(TarReader(self._place.limits)).digest
 
     def close(self) -> None:
         """End everything inside and remove it; may be called twice."""
@@ -190,7 +190,7 @@ class DockerSandbox:
         self,
         program: Sequence[str],
         environ: Mapping[str, str],
-        output: Output,
+        output: BoundedOutput,
         timeout: float,
         stopped: Callable[[], bool] | None,
     ) -> Attended:
@@ -226,7 +226,7 @@ class DockerSandbox:
         made = self._exec(["/bin/sh", "-c", _SWEEP], {})
         return b"left" in bytes(self._api.exec_start(made))
 
-    def _read(self, reader: Reader) -> Reader:
+    def _read(self, reader: TarReader) -> TarReader:
         tar = bytearray()
         bound = 2 * self._place.limits.disk + 2048 * self._place.limits.files
 

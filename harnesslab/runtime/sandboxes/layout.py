@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from harnesslab.core.running.ports import Limits, Place, SandboxRefused
-from harnesslab.runtime.sandboxes.pins import Held
+from harnesslab.runtime.sandboxes.pins import HeldPins
 
 WORK = "/work"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -56,7 +56,7 @@ def bubblewrap() -> str:
     return str(shipped) if os.access(shipped, os.X_OK) else ""
 
 
-def launch(place: Place, held: Held, *, user: int | None) -> Launch:
+def launch(place: Place, held: HeldPins, *, user: int | None) -> Launch:
     """Return how to start a sandbox, whose commands have a user id of their own or the worker's."""
     python, shown = interpreter()
     fds: list[int] = []
@@ -87,7 +87,7 @@ def _new_enough(python: str) -> bool:
     return tried.returncode == 0
 
 
-def _setup(place: Place, held: Held, user: int | None) -> dict[str, object]:
+def _setup(place: Place, held: HeldPins, user: int | None) -> dict[str, object]:
     limits = place.limits
     return {
         "user": user,
@@ -105,7 +105,7 @@ def _setup(place: Place, held: Held, user: int | None) -> dict[str, object]:
     }
 
 
-def _namespaces(held: Held, user: int | None) -> Iterator[str]:
+def _namespaces(held: HeldPins, user: int | None) -> Iterator[str]:
     yield from ("--die-with-parent", "--new-session", "--unshare-pid", "--unshare-net", "--unshare-ipc")
     yield from ("--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL")
     if user is None:
@@ -147,7 +147,7 @@ def _code() -> Mapping[str, bytes]:
     }
 
 
-def _accounts(user: int | None, held: Held) -> dict[str, bytes]:
+def _accounts(user: int | None, held: HeldPins) -> dict[str, bytes]:
     number = held.shown_user or user
     name = held.host_name or "localhost"
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 
-class Output:
+class BoundedOutput:
     """Bytes that may be far more than are kept."""
 
     def __init__(self, limit: int) -> None:

@@ -57,7 +57,7 @@ _LOAD = b"0.00 0.00 0.00 1/10 10\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldPins:
     """What holding a place's pins takes."""
 
     pins: tuple[Pin, ...]
@@ -73,7 +73,7 @@ class Held:
     """Nanoseconds since 1970 of all files' times."""
 
 
-def hold(place: Place, *, own_user: bool) -> Held:
+def hold(place: Place, *, own_user: bool) -> HeldPins:
     """Decide the pins of a place; `own_user` where each sandbox has a user id of its own."""
     wanted = frozenset(NAMES) if place.pins is None else place.pins
     if unknown := sorted(wanted - set(NAMES)):
@@ -81,7 +81,7 @@ def hold(place: Place, *, own_user: bool) -> Held:
     moment = _moment(place.clock)
     pins = tuple(_pin(name, place, own_user) for name in NAMES if name in wanted)
     held = frozenset(pin.name for pin in pins if not pin.missing)
-    return Held(
+    return HeldPins(
         pins=pins,
         environ=_environ(place, held, moment),
         fixed_addresses=ADDRESSES in held,

@@ -14,7 +14,7 @@ FIRST, LAST = 57_000, 59_999
 """Ids that no distribution gives to people or services."""
 
 
-class User:
+class SandboxUser:
     """An id taken from the range until it is given back."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ _NAME_BYTES = 255
 _KINDS = frozenset({FOLDER, UP, FILE, LINK, PIPE, SOCKET, DEVICE, END})
 
 
-class Reader:
+class TarReader:
     """Takes the stream piece by piece; `leaf` gets each regular file's path and content."""
 
     def __init__(self, limits: Limits, leaf: Callable[[str, bytes], None] | None = None) -> None:

@@ -88,7 +88,7 @@ def proposer(given: Proposer) -> Asks:
         case ProposerKind.PATCHES:
             return PatchQueue(Path(given.folder))
         case ProposerKind.COMMAND:
-            return Command(given)
+            return CommandProposer(given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def headers(patch: bytes) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CommandProposer:
     """A program of the user's own, such as an agent's command line; it runs as the worker does, with its network.
 
     It is started in a worktree of the base and changes files there. Its environment names the memo

@@ -77,7 +77,8 @@ class Experiment(models.Model):
                 condition=models.Q(state__in=[item.value for item in domain.State]), name="experiment_state_known"
             ),
             models.CheckConstraint(
-                condition=models.Q(kind__in=["", *(item.value for item in domain.Kind)]), name="experiment_kind_known"
+                condition=models.Q(kind__in=["", *(item.value for item in domain.ExperimentKind)]),
+                name="experiment_kind_known",
             ),
             models.CheckConstraint(
                 condition=models.Q(verdict__in=["", *(item.value for item in domain.Verdict)]),

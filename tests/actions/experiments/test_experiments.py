@@ -11,7 +11,7 @@ import pytest
 from harnesslab.actions.experiments.sources import refresh, store_record
 from harnesslab.actions.imports.importing import import_unit
 from harnesslab.actions.rollouts.storing import store_recording
-from harnesslab.core.measuring.experiments import ExperimentRecord, Kind, State, Verdict
+from harnesslab.core.measuring.experiments import ExperimentKind, ExperimentRecord, State, Verdict
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.formats.reading.inputs import Unit
 from harnesslab.store.models import Experiment, Memo, Project
@@ -34,14 +34,14 @@ def facts(row: Experiment) -> Any:
 
 
 def test_a_record_that_comes_again_changes_nothing() -> None:
-    record = ExperimentRecord("e", kind=Kind.CANDIDATE, verdict=Verdict.REJECTED, reason="r", facts={"a": 1})
+    record = ExperimentRecord("e", kind=ExperimentKind.CANDIDATE, verdict=Verdict.REJECTED, reason="r", facts={"a": 1})
     first, second = store_record(record), store_record(record)
     assert first.pk == second.pk
     assert (second.kind, second.verdict, second.reason, facts(second)) == ("candidate", "rejected", "r", {"a": 1})
 
 
 def test_a_record_that_says_less_loses_nothing_and_one_that_says_more_adds() -> None:
-    store_record(ExperimentRecord("e", kind=Kind.BASELINE, mechanism="m", decision={"x": 1}, solved=3))
+    store_record(ExperimentRecord("e", kind=ExperimentKind.BASELINE, mechanism="m", decision={"x": 1}, solved=3))
     row = store_record(ExperimentRecord("e", verdict=Verdict.PROMOTED, facts={"indexed": True}))
     assert (row.kind, row.mechanism, row.solved, row.verdict) == ("baseline", "m", 3, "promoted")
     assert (thawed(row.decision), facts(row)) == ({"x": 1}, {"indexed": True})

@@ -9,7 +9,7 @@ import pytest
 from harnesslab import queue as bell
 from harnesslab.actions.experiments import measurements
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.measuring.experiments import Plan
+from harnesslab.core.measuring.experiments import MeasuringPlan
 from harnesslab.core.running.cases import CaseDefinition
 from harnesslab.queries.reruns.orders import load
 from harnesslab.store.models import Job
@@ -38,7 +38,7 @@ def test_hostile_text_reaches_the_worker_as_it_was_written(
     tmp_path: Path, rung: list[int], case: CaseDefinition
 ) -> None:
     row = measuring.project(tmp_path)
-    measurements.measure(row, "main", measuring.panel(case), Plan(live.ENGINE))
+    measurements.measure(row, "main", measuring.panel(case), MeasuringPlan(live.ENGINE))
     (job,) = Job.objects.filter(payload__recipe__case__name="a")
     assert load(job.payload).recipe.case == case
 
@@ -58,6 +58,6 @@ def test_many_are_queued_in_few_statements_and_rung_for_a_few(
     row = measuring.project(tmp_path)
     panel = measuring.panel(*(CaseDefinition(f"case {number}", "x") for number in range(50)))
     with django_capture_on_commit_callbacks(execute=True), django_assert_max_num_queries(30):  # type: ignore[operator]
-        measurements.measure(row, "main", panel, Plan(live.ENGINE, trials=10))
+        measurements.measure(row, "main", panel, MeasuringPlan(live.ENGINE, trials=10))
     assert Job.objects.count() == 500
     assert rung == list(Job.objects.order_by("pk").values_list("pk", flat=True)[:16])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import DatabaseError, transaction
 
-from harnesslab.actions.rollouts.recorder import Ending, Recorder, interrupt
+from harnesslab.actions.rollouts.recorder import Recorder, RolloutEnding, interrupt
 from harnesslab.actions.rollouts.storing import store_recording
 from harnesslab.core.errors import Conflict
 from harnesslab.core.running.rollout import Outcome
@@ -46,7 +46,7 @@ def test_finishing_packs_the_events_and_keeps_their_seals() -> None:
     recorder = Recorder(recording())
     record(recorder, len(recording().trace.events) - 1)
     before = list(Event.objects.order_by("key").values_list("seal", flat=True))
-    rollout = recorder.finish(Ending(Outcome.SOLVED, reward=1.0))
+    rollout = recorder.finish(RolloutEnding(Outcome.SOLVED, reward=1.0))
     assert not LooseEvent.objects.exists()
     assert Chunk.objects.exists()
     tape = StoredTape(rollout)
@@ -58,7 +58,7 @@ def test_finishing_packs_the_events_and_keeps_their_seals() -> None:
 def test_a_live_rollout_ends_up_as_the_same_trace_as_an_imported_one() -> None:
     recorder = Recorder(recording())
     record(recorder, len(recording().trace.events) - 1)
-    live = recorder.finish(Ending(Outcome.SOLVED, reward=1.0))
+    live = recorder.finish(RolloutEnding(Outcome.SOLVED, reward=1.0))
     imported = store_recording(recording(trial=1), None)
     assert bytes(live.head or b"") == bytes(imported.head or b"")
     assert bytes(live.path or b"") == bytes(imported.path or b"")
@@ -95,6 +95,6 @@ def test_a_flush_that_failed_is_made_good_by_the_next(monkeypatch: pytest.Monkey
             recorder.flush()
     for event in events[5:]:
         recorder.builder.add(event)
-    tape = StoredTape(recorder.finish(Ending(Outcome.SOLVED, reward=1.0)))
+    tape = StoredTape(recorder.finish(RolloutEnding(Outcome.SOLVED, reward=1.0)))
     seals.verify(tape.trace(), tape.seals())
     assert tape.trace().events[:-1] == events

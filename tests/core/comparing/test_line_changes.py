@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harnesslab.core.comparing.line_changes import Line, changed_lines, diff_lines
+from harnesslab.core.comparing.line_changes import ChangedLine, changed_lines, diff_lines
 
 DIFF = """diff --git a/old/h.py b/src/h.py
 index 1..2 100644
@@ -28,9 +28,9 @@ def test_changed_lines_come_with_those_around_them() -> None:
 
 def test_a_diff_names_its_files_and_loses_nothing_that_only_looks_like_a_head() -> None:
     assert diff_lines(DIFF) == [
-        Line("place", "src/h.py"),
-        Line("place", "@@ -1,2 +1,2 @@ def f():"),
-        Line("same", "kept"),
-        Line("removed", "-- was a rule"),
-        Line("added", "now"),
+        ChangedLine("place", "src/h.py"),
+        ChangedLine("place", "@@ -1,2 +1,2 @@ def f():"),
+        ChangedLine("same", "kept"),
+        ChangedLine("removed", "-- was a rule"),
+        ChangedLine("added", "now"),
     ]

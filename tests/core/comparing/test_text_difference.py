@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from harnesslab.core.canonical import JSON, canonical_bytes
 from harnesslab.core.comparing import text_difference
-from harnesslab.core.comparing.text_difference import Span, ValueDifference, spans, value_differences
+from harnesslab.core.comparing.text_difference import TextSpan, ValueDifference, spans, value_differences
 from tests.core.traces import TEXTS, VALUES
 
 WORDS = st.lists(st.sampled_from(["a", "b", " ", "\n", ".", "cd", "é"]), max_size=12).map("".join) | TEXTS
@@ -27,10 +27,10 @@ def test_the_spans_of_a_side_give_that_side(a: str, b: str) -> None:
 
 def test_a_changed_word_is_one_span_on_each_side() -> None:
     assert spans("open models/fields now", "open forms now") == [
-        Span("equal", "open "),
-        Span("a", "models/fields"),
-        Span("b", "forms"),
-        Span("equal", " now"),
+        TextSpan("equal", "open "),
+        TextSpan("a", "models/fields"),
+        TextSpan("b", "forms"),
+        TextSpan("equal", " now"),
     ]
 
 
@@ -41,9 +41,9 @@ def test_a_changed_phrase_reads_as_one() -> None:
 def test_long_texts_are_compared_by_line(monkeypatch: Any) -> None:
     monkeypatch.setattr(text_difference, "MAX_WORDS", 3)
     assert spans("same\nold line\n", "same\nnew line\n") == [
-        Span("equal", "same\n"),
-        Span("a", "old line\n"),
-        Span("b", "new line\n"),
+        TextSpan("equal", "same\n"),
+        TextSpan("a", "old line\n"),
+        TextSpan("b", "new line\n"),
     ]
 
 

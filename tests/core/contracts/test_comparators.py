@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harnesslab.core.canonical import canonical_bytes
-from harnesslab.core.contracts.comparators import Path, Reader, first_difference, path
+from harnesslab.core.contracts.comparators import ContentReader, Path, first_difference, path
 from harnesslab.core.contracts.contract import LADDER, Contract, Level, Scope
 from harnesslab.core.errors import NotComparable
 from harnesslab.core.trace.events import (
@@ -56,7 +56,7 @@ def test_the_first_difference_is_the_one_a_scan_finds(a: Trace, b: Trace, level:
 
 def contents(trace: Trace, contract: Contract) -> list[bytes]:
     """Return what of each event counts, with the messages and tools of model calls, as bytes."""
-    reader = Reader(contract, trace.payloads)
+    reader = ContentReader(contract, trace.payloads)
     found: list[bytes] = []
     lists: dict[str, list[bytes]] = {}
     for event in trace.events:
@@ -88,7 +88,7 @@ def reversed_keys(value: Any) -> Any:
 @given(traces(), st.sampled_from(COMPARABLE))
 def test_equal_own_digests_mean_equal_content(trace: Trace, level: Level) -> None:
     contract = Contract(level)
-    found, reader = path(trace, contract), Reader(contract, trace.payloads)
+    found, reader = path(trace, contract), ContentReader(contract, trace.payloads)
     all_contents = [reader.content(event) for event in trace.events]
     by_digest: dict[bytes, bytes] = {}
     for position, index in enumerate(found.indices):

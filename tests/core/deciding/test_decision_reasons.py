@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from harnesslab.core.deciding.decision_reasons import brief, reasons_of, sentences
-from harnesslab.core.measuring.attribution import Attribution, Origin
+from harnesslab.core.measuring.attribution import Attribution, DifferenceOrigin
 
 
-def attribution(origin: Origin, *, flipped: bool) -> Any:
+def attribution(origin: DifferenceOrigin, *, flipped: bool) -> Any:
     return Attribution("c", 0, 1, 2, ("solved", "timeout"), origin, flipped, 3, "model", "sampling").to_json()
 
 
@@ -25,9 +25,9 @@ def test_every_reason_gets_a_sentence() -> None:
         "p": 0.0312,
         "method": "exact McNemar",
         "attribution": [
-            attribution(Origin.HARNESS, flipped=True),
-            attribution(Origin.INCIDENTAL, flipped=True),
-            attribution(Origin.INCIDENTAL, flipped=False),
+            attribution(DifferenceOrigin.HARNESS, flipped=True),
+            attribution(DifferenceOrigin.INCIDENTAL, flipped=True),
+            attribution(DifferenceOrigin.INCIDENTAL, flipped=False),
             "nonsense",
         ],
         "measurement_faults": ["e"],

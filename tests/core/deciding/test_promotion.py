@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harnesslab.core.deciding.promotion import CRITERIA, Paired, StrictPareto, StrictParetoBothSides, judge
-from harnesslab.core.deciding.secondary import GENERIC, Side
+from harnesslab.core.deciding.secondary import GENERIC, FavouredSide
 from harnesslab.core.errors import Conflict
 from harnesslab.core.measuring.anatomy import Anatomy
 from harnesslab.core.measuring.cells import Cell, Cells
@@ -70,8 +70,8 @@ def test_the_first_decisive_secondary_reward_breaks_a_tie() -> None:
     found = StrictPareto(GENERIC).decide(before, after)
     assert (found.outcome, found.reason) == (Verdict.PROMOTED, "secondary_reward_improvement")
     assert [(each.name, each.outcome) for each in found.secondary_rewards] == [
-        ("invalid_first_attempts", Side.TIED),
-        ("steps_used", Side.CANDIDATE),
+        ("invalid_first_attempts", FavouredSide.TIED),
+        ("steps_used", FavouredSide.CANDIDATE),
     ]
 
 
@@ -90,14 +90,18 @@ def test_a_worse_secondary_reward_ends_the_search() -> None:
     after = side("s", Anatomy(actions=2, first_attempts=2, first_valid=1))
     found = StrictPareto().decide(before, after)
     assert found.outcome is Verdict.REJECTED
-    assert [each.outcome for each in found.secondary_rewards] == [Side.BASELINE]
+    assert [each.outcome for each in found.secondary_rewards] == [FavouredSide.BASELINE]
 
 
 def test_a_secondary_reward_that_nobody_can_read_passes_on() -> None:
     before = side("s", Anatomy(actions=3, tests=4, tests_passed=2))
     after = side("s", Anatomy(actions=3, tests=4, tests_passed=4))
     found = StrictPareto().decide(before, after)
-    assert [each.outcome for each in found.secondary_rewards] == [Side.UNAVAILABLE, Side.TIED, Side.CANDIDATE]
+    assert [each.outcome for each in found.secondary_rewards] == [
+        FavouredSide.UNAVAILABLE,
+        FavouredSide.TIED,
+        FavouredSide.CANDIDATE,
+    ]
     assert found.outcome is Verdict.PROMOTED
 
 

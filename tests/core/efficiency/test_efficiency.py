@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harnesslab.core.efficiency.factors import Answers, Cases, Kind, View, chosen, identity, levers, tokens_of
+from harnesslab.core.efficiency.factors import Answers, Cases, TokenKind, View, chosen, identity, levers, tokens_of
 from harnesslab.core.measuring.cells import Cell
 from harnesslab.core.running.rollout import Outcome
 from tests.core.cells import cell
@@ -29,7 +29,7 @@ CELLS = st.lists(
     ),
     max_size=12,
 )
-VIEWS = st.builds(View, st.sampled_from(Kind), st.sampled_from(Answers))
+VIEWS = st.builds(View, st.sampled_from(TokenKind), st.sampled_from(Answers))
 
 
 @given(CELLS, VIEWS)
@@ -78,8 +78,8 @@ def test_a_rollout_that_states_no_tokens_is_left_out_whole_and_named() -> None:
 def test_cached_answers_count_only_where_they_are_asked_for() -> None:
     found = cell(input=10, output=2, served=1, served_input=100, served_output=20).anatomy
     assert found is not None
-    assert tokens_of(found, View(Kind.TOTAL)) == 12
-    assert tokens_of(found, View(Kind.TOTAL, Answers.USED)) == 132
+    assert tokens_of(found, View(TokenKind.TOTAL)) == 12
+    assert tokens_of(found, View(TokenKind.TOTAL, Answers.USED)) == 132
 
 
 def test_the_same_cases_take_the_composition_effect_out() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harnesslab.core.efficiency.factors import Kind, View
+from harnesslab.core.efficiency.factors import TokenKind, View
 from harnesslab.core.efficiency.spending import Score, cost, spending, split
 from harnesslab.core.running.rollout import Outcome
 from tests.core.cells import cell
@@ -26,7 +26,7 @@ def test_useful_share_and_failed_spend_name_the_cases_that_cost_most() -> None:
 
 def test_without_tokens_there_is_no_share() -> None:
     assert spending([cell(output=0)], View()).useful.why == "no tokens were spent"
-    assert spending([cell()], View(Kind.INPUT)).contributors == ()
+    assert spending([cell()], View(TokenKind.INPUT)).contributors == ()
 
 
 def test_kinds_of_tokens_are_split_and_the_unstated_stay_unknown() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from harnesslab.core.comparing.diagnosis import Divergence
 from harnesslab.core.comparing.evidence import Cause
-from harnesslab.core.measuring.attribution import Attribution, Origin, measurement_faults, origin_of
+from harnesslab.core.measuring.attribution import Attribution, DifferenceOrigin, measurement_faults, origin_of
 
 
 def parted(step: int, boundary: str, cause: Cause) -> Divergence:
@@ -15,11 +15,14 @@ def parted(step: int, boundary: str, cause: Cause) -> Divergence:
 
 def test_a_harness_that_made_the_first_difference_explains_the_flip() -> None:
     found = origin_of(parted(0, "model", Cause.HARNESS), None, {}, {}, flipped=True)
-    assert found == (Origin.HARNESS, "", None)
+    assert found == (DifferenceOrigin.HARNESS, "", None)
 
 
-@pytest.mark.parametrize(("fired", "origin"), [(1, Origin.MECHANISM), (2, Origin.MECHANISM), (3, Origin.INCIDENTAL)])
-def test_a_mechanism_explains_what_follows_its_firing(fired: int, origin: Origin) -> None:
+@pytest.mark.parametrize(
+    ("fired", "origin"),
+    [(1, DifferenceOrigin.MECHANISM), (2, DifferenceOrigin.MECHANISM), (3, DifferenceOrigin.INCIDENTAL)],
+)
+def test_a_mechanism_explains_what_follows_its_firing(fired: int, origin: DifferenceOrigin) -> None:
     divergence = parted(2, "tool:run", Cause.ENVIRONMENT)
     assert origin_of(divergence, ["guard"], {}, {"guard": (fired,)}, flipped=True) == (origin, "guard", fired)
 
@@ -27,20 +30,20 @@ def test_a_mechanism_explains_what_follows_its_firing(fired: int, origin: Origin
 def test_a_mechanism_that_fires_as_before_explains_nothing() -> None:
     both = {"reminder": (0, 4)}
     found = origin_of(parted(5, "model", Cause.NUMERICS), None, both, both, flipped=True)
-    assert found == (Origin.INCIDENTAL, "", None)
+    assert found == (DifferenceOrigin.INCIDENTAL, "", None)
 
 
 def test_a_mechanism_that_no_longer_fires_counts_as_changed() -> None:
     found = origin_of(parted(4, "model", Cause.NUMERICS), None, {"reminder": (4,)}, {}, flipped=True)
-    assert found == (Origin.MECHANISM, "reminder", 4)
+    assert found == (DifferenceOrigin.MECHANISM, "reminder", 4)
 
 
 def test_identical_paths_with_other_verdicts_are_the_verifiers() -> None:
-    assert origin_of(None, None, {}, {}, flipped=True)[0] is Origin.VERDICT
-    assert origin_of(None, None, {}, {}, flipped=False)[0] is Origin.SAME
+    assert origin_of(None, None, {}, {}, flipped=True)[0] is DifferenceOrigin.VERDICT
+    assert origin_of(None, None, {}, {}, flipped=False)[0] is DifferenceOrigin.SAME
 
 
 def test_faults_are_the_cases_that_parted_before_the_change_acted() -> None:
-    cases = [Attribution(origin.value, 0, 1, 2, ("solved", "solved"), origin) for origin in Origin]
+    cases = [Attribution(origin.value, 0, 1, 2, ("solved", "solved"), origin) for origin in DifferenceOrigin]
     assert [each.case for each in measurement_faults(cases)] == ["incidental", "verdict"]
     assert [each.case for each in cases if each.attributable] == ["harness", "mechanism"]

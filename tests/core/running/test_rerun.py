@@ -9,7 +9,7 @@ import pytest
 
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.running.recipe import SideEffects
-from harnesslab.core.running.rerun import Cost, Mode, OnMiss, Plan, Switch, controls, cost, unsafe_fork
+from harnesslab.core.running.rerun import Mode, OnMiss, RerunCost, RerunPlan, Switch, controls, cost, unsafe_fork
 from harnesslab.core.trace.events import ClockRead, ModelCall, NetworkExchange, ToolCall, Usage, UserTurn
 from harnesslab.core.trace.trace import Trace, TraceBuilder
 
@@ -32,45 +32,47 @@ def run(**fields: Any) -> ToolCall:
 @pytest.mark.parametrize(
     ("plan", "where"),
     [
-        (Plan(mode=Mode.LIVE, attempts=0), "attempts"),
-        (Plan(mode=Mode.LIVE, attempts=1001), "attempts"),
-        (Plan(mode=Mode.RECORDED, attempts=2), "attempts"),
-        (Plan(mode=Mode.LIVE, seed="x"), "seed"),
-        (Plan(mode=Mode.LIVE, seed=str(2**63)), "seed"),
-        (Plan(mode=Mode.LIVE, seed="9" * 5000), "seed"),
-        (Plan(mode=Mode.LIVE, temperature=-1), "temperature"),
-        (Plan(mode=Mode.LIVE, temperature=float("nan")), "temperature"),
-        (Plan(mode=Mode.LIVE, max_tokens=0), "max tokens"),
-        (Plan(mode=Mode.LIVE, from_step=-1), "from step"),
-        (Plan(mode=Mode.RECORDED, from_step=2), "from step"),
-        (Plan(mode=Mode.LIVE, switches={"model": Switch.LIVE}), "switches"),
-        (Plan(mode=Mode.HYBRID, switches={"moon": Switch.LIVE}), "switches"),
-        (Plan(mode=Mode.LIVE, self_test=True), "self-test"),
+        (RerunPlan(mode=Mode.LIVE, attempts=0), "attempts"),
+        (RerunPlan(mode=Mode.LIVE, attempts=1001), "attempts"),
+        (RerunPlan(mode=Mode.RECORDED, attempts=2), "attempts"),
+        (RerunPlan(mode=Mode.LIVE, seed="x"), "seed"),
+        (RerunPlan(mode=Mode.LIVE, seed=str(2**63)), "seed"),
+        (RerunPlan(mode=Mode.LIVE, seed="9" * 5000), "seed"),
+        (RerunPlan(mode=Mode.LIVE, temperature=-1), "temperature"),
+        (RerunPlan(mode=Mode.LIVE, temperature=float("nan")), "temperature"),
+        (RerunPlan(mode=Mode.LIVE, max_tokens=0), "max tokens"),
+        (RerunPlan(mode=Mode.LIVE, from_step=-1), "from step"),
+        (RerunPlan(mode=Mode.RECORDED, from_step=2), "from step"),
+        (RerunPlan(mode=Mode.LIVE, switches={"model": Switch.LIVE}), "switches"),
+        (RerunPlan(mode=Mode.HYBRID, switches={"moon": Switch.LIVE}), "switches"),
+        (RerunPlan(mode=Mode.LIVE, self_test=True), "self-test"),
     ],
 )
-def test_a_plan_that_contradicts_itself_is_refused_by_name(plan: Plan, where: str) -> None:
+def test_a_plan_that_contradicts_itself_is_refused_by_name(plan: RerunPlan, where: str) -> None:
     with pytest.raises(InvalidValue) as error:
         plan.checked()
     assert error.value.where == where
 
 
 def test_a_plan_survives_being_stored() -> None:
-    plan = Plan(mode=Mode.HYBRID, switches={"tool:run": Switch.LIVE}, on_miss=OnMiss.LIVE, from_step=3, temperature=0)
-    assert msgspec.convert(msgspec.to_builtins(plan), type=Plan) == plan
+    plan = RerunPlan(
+        mode=Mode.HYBRID, switches={"tool:run": Switch.LIVE}, on_miss=OnMiss.LIVE, from_step=3, temperature=0
+    )
+    assert msgspec.convert(msgspec.to_builtins(plan), type=RerunPlan) == plan
     assert plan.checked() is plan
 
 
 def test_in_mode_hybrid_what_is_not_named_is_recorded_and_a_tool_goes_before_all_tools() -> None:
-    plan = Plan(mode=Mode.HYBRID, switches={"tool": Switch.LIVE, "tool:mail": Switch.FAIL})
+    plan = RerunPlan(mode=Mode.HYBRID, switches={"tool": Switch.LIVE, "tool:mail": Switch.FAIL})
     assert plan.switch("model") is Switch.RECORDED
     assert plan.switch("tool:run") is Switch.LIVE
     assert plan.switch("tool:mail") is Switch.FAIL
 
 
 def test_a_fork_serves_the_steps_before_it() -> None:
-    plan = Plan(mode=Mode.LIVE, from_step=2)
+    plan = RerunPlan(mode=Mode.LIVE, from_step=2)
     assert [plan.forked(step) for step in range(4)] == [True, True, False, False]
-    assert not Plan(mode=Mode.LIVE).forked(0)
+    assert not RerunPlan(mode=Mode.LIVE).forked(0)
 
 
 @pytest.mark.parametrize(
@@ -95,19 +97,19 @@ def test_a_quick_command_is_safe() -> None:
 
 def test_the_cost_is_that_of_the_steps_that_are_asked_anew() -> None:
     recorded = trace(run(), run(), run())
-    assert cost(recorded, Plan(mode=Mode.LIVE)) == Cost(3, 600, 30, 4.5, 3)
+    assert cost(recorded, RerunPlan(mode=Mode.LIVE)) == RerunCost(3, 600, 30, 4.5, 3)
     # the fork asks from step 1 on, and runs every command to rebuild what it starts from
-    assert cost(recorded, Plan(mode=Mode.LIVE, from_step=1)) == Cost(2, 500, 20, 3.5, 3)
-    assert cost(recorded, Plan(mode=Mode.RECORDED)) == Cost(0, 0, 0, 0, 0)
-    assert cost(recorded, Plan(mode=Mode.HYBRID, switches={"tool": Switch.LIVE})).commands == 3
-    assert cost(recorded, Plan(mode=Mode.LIVE, from_step=1), ["run"]).commands == 0
-    assert cost(recorded, Plan(mode=Mode.LIVE)).times(2) == Cost(6, 1200, 60, 9.0, 6)
+    assert cost(recorded, RerunPlan(mode=Mode.LIVE, from_step=1)) == RerunCost(2, 500, 20, 3.5, 3)
+    assert cost(recorded, RerunPlan(mode=Mode.RECORDED)) == RerunCost(0, 0, 0, 0, 0)
+    assert cost(recorded, RerunPlan(mode=Mode.HYBRID, switches={"tool": Switch.LIVE})).commands == 3
+    assert cost(recorded, RerunPlan(mode=Mode.LIVE, from_step=1), ["run"]).commands == 0
+    assert cost(recorded, RerunPlan(mode=Mode.LIVE)).times(2) == RerunCost(6, 1200, 60, 9.0, 6)
 
 
 def test_a_cost_that_the_recording_does_not_state_is_unknown() -> None:
     builder = TraceBuilder()
     builder.model_call(["q"], text="a")
-    found = cost(builder.close("solved"), Plan(mode=Mode.LIVE))
+    found = cost(builder.close("solved"), RerunPlan(mode=Mode.LIVE))
     assert (found.calls, found.prompt_tokens, found.seconds) == (1, None, None)
 
 

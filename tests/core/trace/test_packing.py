@@ -12,12 +12,12 @@ from harnesslab.core.canonical import JSON, bytes_digest, canonical_bytes
 from harnesslab.core.errors import SealBroken
 from harnesslab.core.trace import packing
 from harnesslab.core.trace.events import ModelCall, UserTurn, to_json
-from harnesslab.core.trace.packing import Chunk, Opened, open_chunk, pack
+from harnesslab.core.trace.packing import Opened, PackedChunk, open_chunk, pack
 from harnesslab.core.trace.trace import Trace, TraceBuilder, Windows, messages_at
 from tests.core.traces import traces
 
 
-def packed(trace: Trace, size: int) -> list[Chunk]:
+def packed(trace: Trace, size: int) -> list[PackedChunk]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packing, "CHUNK_BYTES", size)
         return list(pack(trace.events, trace.payloads))

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harnesslab.core.canonical import sha256
-from harnesslab.core.trace.sent import WHOLE_EVERY, Sent, SentBodies, body, keeps
+from harnesslab.core.trace.sent import WHOLE_EVERY, SentBodies, SentBody, body, keeps
 
 
-def restored(kept: list[Sent]) -> list[bytes]:
+def restored(kept: list[SentBody]) -> list[bytes]:
     found = []
     for place in range(len(kept)):
         first = max(number for number in range(place + 1) if keeps(kept[number].facts) == 0)

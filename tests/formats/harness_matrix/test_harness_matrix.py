@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harnesslab.core.measuring.experiments import Kind
+from harnesslab.core.measuring.experiments import ExperimentKind
 from harnesslab.core.running.rollout import Outcome, Recording
 from harnesslab.core.trace.events import ModelCall, ToolCall, UserTurn, Verification
 from harnesslab.formats.harness_matrix import importer as harness_matrix
@@ -70,7 +70,7 @@ def only(row: dict[str, Any]) -> Recording:
 def test_a_cell_is_an_experiment_named_by_run_and_cell() -> None:
     found = recognise(file_unit("m.json", document(trial(1), trial(2))))
     (record,) = experiments(found, Report())
-    assert (record.external_id, record.kind, record.revision) == ("20260101-000000 claude", Kind.EVAL, "af6b")
+    assert (record.external_id, record.kind, record.revision) == ("20260101-000000 claude", ExperimentKind.EVAL, "af6b")
     first, second = found.importer.read(found.unit, Report())
     assert first.experiment == second.experiment == record.external_id
     assert (first.trial, second.trial, first.case, first.model) == (0, 1, "s-1", "haiku")

@@ -10,7 +10,7 @@ import pytest
 from harnesslab.actions.experiments.sources import refresh, store_record
 from harnesslab.actions.rollouts.storing import store_recording
 from harnesslab.core.errors import InvalidValue, NotFound
-from harnesslab.core.measuring.experiments import ExperimentRecord, Kind, Verdict
+from harnesslab.core.measuring.experiments import ExperimentKind, ExperimentRecord, Verdict
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.queries.experiments import listing as queries
 from harnesslab.queries.experiments.filters import ExperimentFilter
@@ -35,11 +35,11 @@ def pair() -> tuple[Experiment, Experiment]:
     base = measured(
         "base",
         {"a": SOLVED, "b": SOLVED, "c": FAILED, "only-base": SOLVED},
-        kind=Kind.BASELINE,
+        kind=ExperimentKind.BASELINE,
         certification={"a": {"verdict": "deterministic"}, "only-base": {"verdict": "forked"}},
     )
     outcomes = {"a": SOLVED, "b": FAILED, "c": SOLVED, "new": SOLVED}
-    return base, measured("next", outcomes, baseline="base", kind=Kind.CANDIDATE, verdict=Verdict.REJECTED)
+    return base, measured("next", outcomes, baseline="base", kind=ExperimentKind.CANDIDATE, verdict=Verdict.REJECTED)
 
 
 def row(experiment: Experiment) -> queries.ExperimentRow:

@@ -14,10 +14,10 @@ from typing import Any
 
 from harnesslab.core.running.cases import Budgets, CaseDefinition, SimulatedUser, Verifier
 from harnesslab.core.running.recipe import HarnessSource, Recipe, SideEffects
-from harnesslab.core.running.rerun import Plan
+from harnesslab.core.running.rerun import RerunPlan
 from harnesslab.core.trace.events import AnyEvent
 from harnesslab.core.trace.trace import Trace, TraceBuilder
-from harnesslab.runtime.driver.run import Begun, Done, Parts, run
+from harnesslab.runtime.driver.run import Begun, Done, RolloutParts, run
 from harnesslab.runtime.engines.catalogue import engine
 from harnesslab.runtime.sandboxes.bubblewrap import Bubblewrap
 from tests.runtime.engines.loopback import raw_server, response
@@ -147,7 +147,7 @@ class Rig:
     def go(
         self,
         served: Model,
-        plan: Plan | None = None,
+        plan: RerunPlan | None = None,
         trace: Trace | None = None,
         stopped: Callable[[], bool] = lambda: False,
         recipe: Recipe | None = None,
@@ -155,7 +155,7 @@ class Rig:
         """Run a rollout and close its trace."""
         memory = Memory()
         client = engine("openai", served.address, "m", {}, self.folder)
-        parts = Parts(recipe or self.recipe, client, Bubblewrap(), self.folder / "cache", plan, trace, model="m")
+        parts = RolloutParts(recipe or self.recipe, client, Bubblewrap(), self.folder / "cache", plan, trace, model="m")
 
         def begin(_: Begun) -> Memory:
             return memory

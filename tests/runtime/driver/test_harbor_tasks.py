@@ -6,7 +6,7 @@ import pytest
 
 from harnesslab.core.running.cases import CaseDefinition
 from harnesslab.core.running.ports import Place
-from harnesslab.formats.harbor.tasks import Parts, case_of
+from harnesslab.formats.harbor.tasks import TaskFolder, case_of
 from harnesslab.runtime.driver.verifier import run_tests
 from harnesslab.runtime.sandboxes.bubblewrap import Bubblewrap
 
@@ -17,7 +17,7 @@ OBJECT = "grep -q done /work/a.txt && cp /tests/right.json /logs/verifier/reward
 
 def case(test: str) -> CaseDefinition:
     tests = {"test.sh": f"#!/bin/bash\ncd /\n{test}", "right.json": '{"reward": 1, "other": 0.5}'}
-    return case_of(TASK, Parts("t", "Do it.", {}, tests), "t/task.toml")
+    return case_of(TASK, TaskFolder("t", "Do it.", {}, tests), "t/task.toml")
 
 
 @pytest.mark.parametrize(

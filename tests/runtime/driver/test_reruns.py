@@ -12,15 +12,15 @@ from harnesslab.core.contracts.contract import RAW
 from harnesslab.core.running.cases import SimulatedUser
 from harnesslab.core.running.recipe import SideEffects
 from harnesslab.core.running.record import altered
-from harnesslab.core.running.rerun import Mode, OnMiss, Plan, Switch
+from harnesslab.core.running.rerun import Mode, OnMiss, RerunPlan, Switch
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.trace.events import ClockRead, HarnessAction, ModelCall, ToolCall, UserTurn, Verification
 from harnesslab.core.trace.trace import Trace
 from tests.runtime.driver.rig import HEAD, LOOP, Model, Rig, Rollout, case, model
 from tests.runtime.engines.loopback import response
 
-RECORDED = Plan(mode=Mode.RECORDED)
-LIVE = Plan(mode=Mode.LIVE)
+RECORDED = RerunPlan(mode=Mode.RECORDED)
+LIVE = RerunPlan(mode=Mode.LIVE)
 
 
 def path(trace: Trace) -> bytes:
@@ -70,7 +70,7 @@ def test_a_recorded_rerun_ends_as_its_parent_also_where_commands_changed_files(t
 def test_where_served_commands_are_not_all_of_them_nothing_is_judged(tmp_path: Path) -> None:
     rig = Rig(tmp_path, case=case(tests={"it is there": "test -s made"}))
     parent = recording(rig, "echo one > made", "echo two", "submit")
-    plan = Plan(mode=Mode.HYBRID, switches={"model": Switch.LIVE})
+    plan = RerunPlan(mode=Mode.HYBRID, switches={"model": Switch.LIVE})
     with model("echo one > made", "submit") as served:
         rollout = rig.go(served, plan, parent.trace)
     assert rollout.done.result.outcome is Outcome.UNKNOWN
@@ -127,7 +127,7 @@ def test_where_the_plan_says_so_a_miss_goes_live_and_is_labelled(tmp_path: Path)
     rig = Rig(tmp_path)
     parent = recording(rig, "true", "submit")
     other = msgspec.structs.replace(rig.recipe, case=case("do something else"))
-    plan = Plan(mode=Mode.HYBRID, on_miss=OnMiss.LIVE)
+    plan = RerunPlan(mode=Mode.HYBRID, on_miss=OnMiss.LIVE)
     with model("echo new", "submit") as served:
         rollout = rig.go(served, plan, parent.trace, recipe=other)
     calls = rollout.of(ModelCall)
@@ -160,7 +160,7 @@ def test_a_live_rerun_that_sends_nothing_shows_nothing(tmp_path: Path) -> None:
 def test_overrides_reach_every_request_and_no_served_one_is_missed_for_them(tmp_path: Path) -> None:
     rig = Rig(tmp_path, settings={"temperature": 0.2})
     parent = recording(rig, "true", "echo on", "submit")
-    plan = Plan(mode=Mode.LIVE, from_step=1, temperature=0.9, max_tokens=7)
+    plan = RerunPlan(mode=Mode.LIVE, from_step=1, temperature=0.9, max_tokens=7)
     with model("submit") as served:
         rollout = rig.go(served, plan, parent.trace)
     assert [(body["temperature"], body["max_tokens"]) for body in served.bodies] == [(0.9, 7)]
@@ -170,7 +170,7 @@ def test_overrides_reach_every_request_and_no_served_one_is_missed_for_them(tmp_
 def test_a_fork_serves_its_prefix_and_rebuilds_the_environment_by_running_the_commands(tmp_path: Path) -> None:
     rig = Rig(tmp_path, case=case(tests={"kept": "cmp a b"}, files={"a": "one\n"}))
     parent = recording(rig, "cp a b", "rm b", "submit")
-    plan = Plan(mode=Mode.LIVE, from_step=1)
+    plan = RerunPlan(mode=Mode.LIVE, from_step=1)
     with model("submit") as served:
         rollout = rig.go(served, plan, parent.trace)
     calls, tools = rollout.of(ModelCall), rollout.of(ToolCall)
@@ -184,7 +184,7 @@ def test_a_fork_stops_where_the_environment_drifted(tmp_path: Path) -> None:
     rig = Rig(tmp_path, pins=())
     parent = recording(rig, "head -c 16 /dev/urandom | od -An -tx1", "submit")
     with model("submit") as served:
-        rollout = rig.go(served, Plan(mode=Mode.LIVE, from_step=1), parent.trace)
+        rollout = rig.go(served, RerunPlan(mode=Mode.LIVE, from_step=1), parent.trace)
     assert rollout.done.result.diverged
     assert "drifted" in rollout.done.result.why
     assert served.bodies == []
@@ -194,7 +194,7 @@ def test_what_only_a_scrub_rule_removes_is_no_drift_and_the_prefix_keeps_the_rec
     rig = Rig(tmp_path, pins=())
     parent = recording(rig, "date +%H:%M:%S.%N", "submit")
     with model("submit") as served:
-        rollout = rig.go(served, Plan(mode=Mode.LIVE, from_step=1), parent.trace)
+        rollout = rig.go(served, RerunPlan(mode=Mode.LIVE, from_step=1), parent.trace)
     tool = rollout.of(ToolCall)[0]
     assert tool.extra["rebuilt"] == "equal after the scrub rules"
     assert tool.result == parent.of(ToolCall)[0].result != tool.extra["rebuilt_result"]
@@ -207,7 +207,7 @@ def test_under_another_revision_the_prefix_is_served_in_order_whatever_the_harne
     changed = Rig(
         tmp_path / "changed", LOOP.replace('"content": episode.start["instruction"]', '"content": "other words"')
     )
-    plan = Plan(mode=Mode.LIVE, from_step=1, revision="f" * 40)
+    plan = RerunPlan(mode=Mode.LIVE, from_step=1, revision="f" * 40)
     with model("submit") as served:
         rollout = changed.go(served, plan, parent.trace)
     assert rollout.of(ModelCall)[0].extra["served"] == "in order, whatever was asked"
@@ -217,7 +217,7 @@ def test_under_another_revision_the_prefix_is_served_in_order_whatever_the_harne
 def test_live_tools_under_a_recorded_model_match_after_the_scrub_rules(tmp_path: Path) -> None:
     rig = Rig(tmp_path, pins=())
     parent = recording(rig, "date +%H:%M:%S.%N", "submit")
-    plan = Plan(mode=Mode.HYBRID, switches={"tool": Switch.LIVE})
+    plan = RerunPlan(mode=Mode.HYBRID, switches={"tool": Switch.LIVE})
     with model("unused") as served:
         rollout = rig.go(served, plan, parent.trace)
     assert served.bodies == []
@@ -228,7 +228,7 @@ def test_live_tools_under_a_recorded_model_match_after_the_scrub_rules(tmp_path:
 def test_a_boundary_that_is_switched_off_fails_and_the_harness_is_told(tmp_path: Path) -> None:
     rig = Rig(tmp_path)
     parent = recording(rig, "true", "submit")
-    plan = Plan(mode=Mode.HYBRID, switches={"tool:run": Switch.FAIL})
+    plan = RerunPlan(mode=Mode.HYBRID, switches={"tool:run": Switch.FAIL})
     with model("unused") as served:
         rollout = rig.go(served, plan, parent.trace)
     assert "fail" in rollout.of(ToolCall)[0].error
@@ -238,7 +238,7 @@ def test_an_external_tool_is_served_and_never_executed_again(tmp_path: Path) -> 
     rig = Rig(tmp_path, tools={"run": SideEffects.EXTERNAL})
     parent = recording(Rig(tmp_path / "parent"), "echo once", "submit")
     with model("unused") as served:
-        rollout = rig.go(served, Plan(mode=Mode.HYBRID, switches={"tool": Switch.LIVE}), parent.trace)
+        rollout = rig.go(served, RerunPlan(mode=Mode.HYBRID, switches={"tool": Switch.LIVE}), parent.trace)
     assert rollout.of(ToolCall)[0].extra["served"] == "from the record"
     assert rollout.counts["commands"] == 0
 
@@ -263,7 +263,7 @@ def test_user_and_clock_can_be_live_alone(tmp_path: Path, boundary: str) -> None
     rig = Rig(tmp_path, code, case=case(user=SimulatedUser(replies=("blue",))), pins=())
     parent = recording(rig, "x")
     with model("unused") as served:
-        rollout = rig.go(served, Plan(mode=Mode.HYBRID, switches={boundary: Switch.LIVE}), parent.trace)
+        rollout = rig.go(served, RerunPlan(mode=Mode.HYBRID, switches={boundary: Switch.LIVE}), parent.trace)
     served_from = {
         "user": rollout.of(UserTurn)[1].extra.get("served"),
         "clock": rollout.of(ClockRead)[0].extra.get("served"),
@@ -292,7 +292,7 @@ def test_tests_run_in_the_order_that_a_stored_recipe_keeps(tmp_path: Path) -> No
 def test_commands_that_were_served_run_before_one_goes_live_on_what_they_left(tmp_path: Path) -> None:
     rig = Rig(tmp_path, case=case(tests={"joined": '[ "$(cat b)" = one ]'}))
     parent = recording(rig, "echo one > a", "true", "submit")
-    plan = Plan(mode=Mode.HYBRID, switches={"model": Switch.LIVE}, on_miss=OnMiss.LIVE)
+    plan = RerunPlan(mode=Mode.HYBRID, switches={"model": Switch.LIVE}, on_miss=OnMiss.LIVE)
     with model("echo one > a", "cp a b", "submit") as served:
         rollout = rig.go(served, plan, parent.trace)
     assert [call.extra.get("served") for call in rollout.of(ToolCall)] == ["from the record", "live after a miss"]
@@ -303,7 +303,7 @@ def test_commands_that_were_served_run_before_one_goes_live_on_what_they_left(tm
 def test_catching_up_stops_where_the_environment_drifted(tmp_path: Path) -> None:
     rig = Rig(tmp_path, pins=())
     parent = recording(rig, "head -c 16 /dev/urandom | od -An -tx1", "true", "submit")
-    plan = Plan(mode=Mode.HYBRID, switches={"model": Switch.LIVE}, on_miss=OnMiss.LIVE)
+    plan = RerunPlan(mode=Mode.HYBRID, switches={"model": Switch.LIVE}, on_miss=OnMiss.LIVE)
     with model("head -c 16 /dev/urandom | od -An -tx1", "echo new", "submit") as served:
         rollout = rig.go(served, plan, parent.trace)
     assert rollout.done.result.diverged

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harnesslab.core.running.cases import SimulatedUser
-from harnesslab.core.running.rerun import Mode, OnMiss, Plan, Switch
+from harnesslab.core.running.rerun import Mode, OnMiss, RerunPlan, Switch
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.trace.events import ClockRead, HarnessAction, ToolCall, UserTurn, Verification
 from tests.runtime.driver.rig import HEAD, LOOP, Rig, case, model
@@ -39,7 +39,7 @@ def test_user_and_clock_go_on_behind_a_fork_where_the_prefix_left_them(tmp_path:
     rig = Rig(tmp_path, f"{HEAD}{turn}{turn}episode.end()\n", case=case(user=SimulatedUser(replies=("blue", "red"))))
     parent = recording(rig, "x")
     with model("x") as served:
-        rollout = rig.go(served, Plan(mode=Mode.LIVE, from_step=1), parent.trace)
+        rollout = rig.go(served, RerunPlan(mode=Mode.LIVE, from_step=1), parent.trace)
     assert [event.content for event in rollout.of(UserTurn)] == ["do it", "blue", "red"]
     assert [event.value for event in rollout.of(ClockRead)] == [event.value for event in parent.of(ClockRead)]
 
@@ -57,7 +57,7 @@ def test_a_recorded_rerun_serves_the_verdict_of_work_that_it_does_not_do(tmp_pat
 def test_other_work_than_recorded_gets_no_verdict_where_commands_were_served(tmp_path: Path) -> None:
     rig = Rig(tmp_path, case=case(files={"a": "one\n"}, tests={"copied": "cmp a b"}))
     parent = recording(rig, "cp a b", "rm b", "submit")
-    plan = Plan(mode=Mode.HYBRID, switches={"model": Switch.LIVE}, on_miss=OnMiss.LIVE)
+    plan = RerunPlan(mode=Mode.HYBRID, switches={"model": Switch.LIVE}, on_miss=OnMiss.LIVE)
     with model("cp a b", "submit") as served:
         rollout = rig.go(served, plan, parent.trace)
     assert rollout.done.result.outcome is Outcome.UNKNOWN
@@ -69,7 +69,7 @@ def test_a_command_before_the_fork_that_the_record_lacks_is_shown(tmp_path: Path
     parent = recording(Rig(tmp_path), "echo one", "submit")
     changed = Rig(tmp_path / "changed", LOOP.replace("episode.run(text)", 'episode.run(text + " two")'))
     with model("submit") as served:
-        rollout = changed.go(served, Plan(mode=Mode.LIVE, from_step=1), parent.trace)
+        rollout = changed.go(served, RerunPlan(mode=Mode.LIVE, from_step=1), parent.trace)
     assert rollout.done.result.diverged
     assert rollout.of(HarnessAction)[0].name == "left the record"
     assert rollout.of(ToolCall)[0].error.startswith("not in the record")

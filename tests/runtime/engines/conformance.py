@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from harnesslab.core.canonical import JSON
 from harnesslab.core.conditions.fields import BY_NAME
 from harnesslab.core.conditions.manifest import Known, Unknown
-from harnesslab.core.running.ports import Answer, Engine, FailureKind, ModelRequest
+from harnesslab.core.running.ports import Answer, EnginePort, FailureKind, ModelRequest
 
 ANIMALS: list[JSON] = [{"role": "user", "content": "Name three animals."}]
 WEATHER: JSON = [
@@ -37,7 +37,7 @@ TIMEOUT = 60.0
 class Subject:
     """An engine and what is expected of it."""
 
-    engine: Engine
+    engine: EnginePort
     name: str
     seeds: bool
     """Whether it honours seeds."""

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.running.ports import Engine, FailureKind, ModelRequest
+from harnesslab.core.running.ports import EnginePort, FailureKind, ModelRequest
 from harnesslab.runtime.engines.probes import probe
 from harnesslab.runtime.engines.sglang import SGLangEngine, SGLangSettings
 from tests.runtime.engines.conformance import CHECKS, LIVE_CHECKS, Subject
@@ -79,12 +79,12 @@ def saw(line: str) -> None:
         file.write(f"{line}\n")
 
 
-def engine_of(name: str, *, native: bool = False) -> Engine:
+def engine_of(name: str, *, native: bool = False) -> EnginePort:
     """Return the engine of one server."""
     return SGLangEngine(ADDRESSES[name], "smollm2", SGLangSettings(native=native))
 
 
-def tokens(engine: Engine, *, prompt: list[JSON] = STORY, number: int = 32) -> tuple[int, ...]:
+def tokens(engine: EnginePort, *, prompt: list[JSON] = STORY, number: int = 32) -> tuple[int, ...]:
     """Return the tokens of a greedy answer."""
     got = engine.ask(ModelRequest(prompt, {"temperature": 0, "max_tokens": number}), timeout=120)
     assert got.answer is not None, got.failure

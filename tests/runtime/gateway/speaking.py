@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harnesslab.core.trace.events import ModelCall, ToolRequest, Usage
-from harnesslab.runtime.gateway.asked import Asked, Problem
+from harnesslab.runtime.gateway.asked import AgentRequest, Problem
 from harnesslab.runtime.gateway.server import Gateway, served
 
 CALL = ModelCall(
@@ -31,11 +31,11 @@ class Said:
     """A boundary that answers what it is told to."""
 
     reply: ModelCall | Problem = CALL
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[AgentRequest] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
     before: Callable[[], None] = lambda: None
 
-    def ask(self, asked: Asked) -> ModelCall | Problem:
+    def ask(self, asked: AgentRequest) -> ModelCall | Problem:
         """Answer."""
         self.asked.append(asked)
         self.before()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harnesslab.core.running.recipe import HarnessKind, HarnessSource
-from harnesslab.core.running.rerun import Mode, OnMiss, Plan, Switch
+from harnesslab.core.running.rerun import Mode, OnMiss, RerunPlan, Switch
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.trace import sent
 from harnesslab.core.trace.events import HarnessAction, ModelCall, RolloutStarted, ToolCall, Verification
@@ -180,7 +180,7 @@ def test_conversations_at_once_are_told_apart_and_not_interleaved(tmp_path: Path
     assert sorted(step for steps in by_agent.values() for step in steps) == list(range(18))
 
 
-def go_again(rig: AgentRig, plan: Plan, *answers: bytes, trace: object) -> tuple[object, list[object]]:
+def go_again(rig: AgentRig, plan: RerunPlan, *answers: bytes, trace: object) -> tuple[object, list[object]]:
     with model(*answers or (b"",)) as served:
         return rig.go(served, plan, trace), served.bodies  # type: ignore[arg-type]
 
@@ -191,7 +191,7 @@ def test_the_model_is_served_from_the_record_without_being_asked(tmp_path: Path,
     with model(*ANSWERS) as served:
         first = rig.go(served)
     with model(response(b"{}", "500 no")) as served:
-        again = rig.go(served, Plan(mode=Mode.HYBRID, switches={"tool": Switch.LIVE}), first.trace)
+        again = rig.go(served, RerunPlan(mode=Mode.HYBRID, switches={"tool": Switch.LIVE}), first.trace)
         assert served.bodies == []
     assert again.done.result.outcome is Outcome.SOLVED
     assert again.counts["served"] == 2
@@ -206,13 +206,13 @@ def test_a_miss_stops_with_the_nearest_request_and_goes_on_live_where_asked(tmp_
         first = rig.go(served)
     changed = AgentRig(tmp_path / "second", "chat", "another instruction", case=CASE)
     with model(*ANSWERS) as served:
-        stopped = changed.go(served, Plan(mode=Mode.HYBRID), first.trace)
+        stopped = changed.go(served, RerunPlan(mode=Mode.HYBRID), first.trace)
         assert served.bodies == []
         assert stopped.done.result.diverged
         assert "left its record" in stopped.done.result.why
         detail = next(event.detail for event in stopped.of(HarnessAction) if event.name == "left the record")
         assert (detail["recorded"], detail["asked"]) == ("say hi", "another instruction")
-        live = changed.go(served, Plan(mode=Mode.HYBRID, on_miss=OnMiss.LIVE), first.trace)
+        live = changed.go(served, RerunPlan(mode=Mode.HYBRID, on_miss=OnMiss.LIVE), first.trace)
     assert live.done.result.outcome is Outcome.SOLVED
     assert [event.extra.get("served") for event in live.of(ModelCall)] == ["live after a miss", None]
 
@@ -221,7 +221,7 @@ def test_a_boundary_that_is_switched_off_fails(tmp_path: Path) -> None:
     rig = AgentRig(tmp_path, "chat", "x", case=CASE)
     with model(*ANSWERS) as served:
         first = rig.go(served)
-        off = rig.go(served, Plan(mode=Mode.HYBRID, switches={"model": Switch.FAIL}), first.trace)
+        off = rig.go(served, RerunPlan(mode=Mode.HYBRID, switches={"model": Switch.FAIL}), first.trace)
     assert "refused 400" in str(off.done.facts["agent"])
     assert off.of(ModelCall)[0].error == "the rerun lets the boundary model fail"
 

@@ -10,7 +10,7 @@ from harnesslab import queue
 from harnesslab.actions.reruns import lifecycle as reruns
 from harnesslab.core.errors import Conflict
 from harnesslab.core.running.recipe import HarnessKind, HarnessSource, Recipe
-from harnesslab.core.running.rerun import Mode, Plan
+from harnesslab.core.running.rerun import Mode, RerunPlan
 from harnesslab.core.trace import seals
 from harnesslab.queries.reruns.listing import recipe_of, rerun_view
 from harnesslab.queries.rollouts.listing import get_rollout
@@ -53,8 +53,8 @@ def test_it_is_stored_sealed_and_runs_again_from_its_record_and_live(tmp_path: P
     assert tape.manifest.value("harness.protocol") == "gateway"
     assert tape.manifest.value("environment.network") == "none but loopback ports 8080 of the worker"
     with pytest.raises(Conflict, match="tools of a command harness run anew"):
-        reruns.request(parent.pk, Plan(mode=Mode.RECORDED), user=None)
-    for plan, asked in ((Plan(mode=Mode.HYBRID), 0), (Plan(mode=Mode.LIVE), 2)):
+        reruns.request(parent.pk, RerunPlan(mode=Mode.RECORDED), user=None)
+    for plan, asked in ((RerunPlan(mode=Mode.HYBRID), 0), (RerunPlan(mode=Mode.LIVE), 2)):
         with model(*ANSWERS) as served:
             Engine.objects.update(address=served.address)
             rerun = reruns.request(parent.pk, plan, user=None)

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from harnesslab.core.running.recipe import HarnessKind, HarnessSource, Recipe
-from harnesslab.core.running.rerun import Mode, Plan, Switch
+from harnesslab.core.running.rerun import Mode, RerunPlan, Switch
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.trace.events import HarnessAction, ModelCall
 from harnesslab.core.trace.trace import Trace
-from harnesslab.runtime.driver.run import Begun, Parts, run
+from harnesslab.runtime.driver.run import Begun, RolloutParts, run
 from harnesslab.runtime.engines.catalogue import engine
 from harnesslab.runtime.engines.hosting import hosted
 from harnesslab.runtime.sandboxes.bubblewrap import Bubblewrap
@@ -44,7 +44,7 @@ def command(python: str, settings: str, task: str, trajectory: str) -> list[str]
     return [*begun, *model, *configured, "-t", task, "-o", trajectory]
 
 
-def in_sandbox(folder: Path, plan: Plan | None = None, trace: Trace | None = None) -> Rollout:
+def in_sandbox(folder: Path, plan: RerunPlan | None = None, trace: Trace | None = None) -> Rollout:
     """Run it as a command harness in a sandbox without network."""
     python = (AGENT / "bin/python").resolve()
     words = command(f"/opt/python/bin/{python.name}", "/opt/settings.yaml", "{instruction}", "/tmp/trajectory.json")
@@ -74,7 +74,7 @@ def in_sandbox(folder: Path, plan: Plan | None = None, trace: Trace | None = Non
     def begin(_: Begun) -> Memory:
         return memory
 
-    parts = Parts(recipe, client, Bubblewrap(), folder / "cache", plan, trace, model="smollm2")
+    parts = RolloutParts(recipe, client, Bubblewrap(), folder / "cache", plan, trace, model="smollm2")
     done = run(parts, begin, lambda: False, lambda _: None)
     client.close()
     return Rollout(done, memory.builder.close(done.result.outcome), memory.flushed)
@@ -90,7 +90,7 @@ def test_in_the_sandbox_every_step_is_recorded_and_can_be_served_again(tmp_path:
         assert [event.step for event in calls] == list(range(STEPS))
         assert all(event.text.startswith("```mswea_bash_command\n") for event in calls)
         assert all(event.token_ids and event.logprobs and event.prompt_token_ids for event in calls)
-        again = in_sandbox(tmp_path, Plan(mode=Mode.HYBRID, switches={"tool": Switch.LIVE}), rollout.trace)
+        again = in_sandbox(tmp_path, RerunPlan(mode=Mode.HYBRID, switches={"tool": Switch.LIVE}), rollout.trace)
     assert again.counts["requests"] == 0
     assert [event.text for event in again.of(ModelCall)] == [event.text for event in calls]
 

@@ -56,7 +56,7 @@ def attempt(job: Job, stop_after: int | None = None) -> Attempt:
 
 
 def client(address: str) -> Any:
-    mirror_server.Server(address)
+    mirror_server.TrackingServer(address)
     import mlflow
 
     return mlflow.MlflowClient(address)

@@ -154,11 +154,11 @@ def test_all_user_ids_taken_is_said(opened: Opener, monkeypatch: pytest.MonkeyPa
 
     for name in ("FIRST", "LAST"):  # a range that no other run on this machine takes from
         monkeypatch.setattr(users, name, 1_000_000 + os.getpid())
-    first = users.User()
+    first = users.SandboxUser()
     with pytest.raises(SandboxRefused, match="All 1 user ids for sandboxes are taken"):
-        users.User()
+        users.SandboxUser()
     first.give_back()
-    users.User().give_back()
+    users.SandboxUser().give_back()
 
 
 def _alive(pid: int) -> bool:

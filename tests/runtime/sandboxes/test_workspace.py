@@ -10,7 +10,7 @@ import pytest
 from harnesslab.core.running.ports import Limits, Place, SandboxRefused
 from harnesslab.runtime.sandboxes.bubblewrap import BubblewrapSandbox
 from harnesslab.runtime.sandboxes.inside.tree import END, FILE, FOLDER, HEADER, UP
-from harnesslab.runtime.sandboxes.workspace import Reader
+from harnesslab.runtime.sandboxes.workspace import TarReader
 from tests.runtime.sandboxes.conftest import Opener
 from tests.runtime.sandboxes.test_isolation import still_works
 
@@ -166,7 +166,7 @@ def _entry(kind: bytes, name: bytes = b"", content: bytes = b"") -> bytes:
     ],
 )
 def test_a_stream_that_lies_is_refused(stream: bytes, said: str) -> None:
-    reader = Reader(Limits(disk=16, file=10, files=5), lambda path, content: None)
+    reader = TarReader(Limits(disk=16, file=10, files=5), lambda path, content: None)
     with pytest.raises(SandboxRefused, match=said):
         reader.feed(stream)
 
@@ -174,7 +174,7 @@ def test_a_stream_that_lies_is_refused(stream: bytes, said: str) -> None:
 def test_a_stream_may_come_byte_by_byte() -> None:
     found: dict[str, bytes] = {}
     stream = _entry(FOLDER, b"d") + _entry(FILE, b"f", b"content") + _entry(UP) + _entry(FILE, b"g") + _entry(END)
-    reader = Reader(Limits(), found.__setitem__)
+    reader = TarReader(Limits(), found.__setitem__)
     for at in range(len(stream)):
         reader.feed(stream[at : at + 1])
     assert reader.ended

@@ -13,7 +13,7 @@ from harnesslab.actions.engines import registration as engines
 from harnesslab.actions.jobs import lifecycle as jobs
 from harnesslab.actions.projects.bindings import bind
 from harnesslab.actions.projects.panels import store_panel
-from harnesslab.core.measuring.experiments import Binding, Plan
+from harnesslab.core.measuring.experiments import Binding, MeasuringPlan
 from harnesslab.core.running.cases import Budgets, CaseDefinition, Verifier
 from harnesslab.core.running.panels import PanelDefinition
 from harnesslab.core.running.recipe import HarnessSource
@@ -128,7 +128,7 @@ def queue(folder: Path, *changes: dict[str, str] | str) -> Proposer:
 
 def plan(proposer: Proposer, epochs: int, **fields: Any) -> TrainingPlan:
     """Return a training's plan at one trial a case."""
-    return TrainingPlan(Plan(ENGINE), proposer, epochs, **fields)
+    return TrainingPlan(MeasuringPlan(ENGINE), proposer, epochs, **fields)
 
 
 def drain(most: int = 1000) -> int:

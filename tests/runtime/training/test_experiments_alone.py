@@ -16,7 +16,7 @@ from harnesslab.actions.experiments.sources import refresh
 from harnesslab.actions.projects.mirrors import note_made
 from harnesslab.actions.rollouts.storing import store_recording
 from harnesslab.actions.trainings import lifecycle as trainings
-from harnesslab.core.measuring.experiments import Kind, Plan, State
+from harnesslab.core.measuring.experiments import ExperimentKind, MeasuringPlan, State
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.training.training import Proposer, ProposerKind
 from harnesslab.queries.experiments.measurements import measured
@@ -39,14 +39,14 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def candidate_of(baseline: Experiment, row: Any, panel: Any, trials: int = 1) -> Experiment:
-    purpose = measurements.Purpose(Kind.CANDIDATE, baseline)
-    return measurements.measure(row, "main", panel, Plan(rules.ENGINE, trials), purpose)
+    purpose = measurements.Purpose(ExperimentKind.CANDIDATE, baseline)
+    return measurements.measure(row, "main", panel, MeasuringPlan(rules.ENGINE, trials), purpose)
 
 
 def test_a_candidate_waits_for_its_baseline_to_be_measured(tmp_path: Path) -> None:
     row, panel = project(tmp_path)
     with rules.engine():
-        baseline = measurements.measure(row, "main", panel, Plan(rules.ENGINE))
+        baseline = measurements.measure(row, "main", panel, MeasuringPlan(rules.ENGINE))
         made = candidate_of(baseline, row, panel)
         waiting = Job.objects.filter(group=f"experiment {baseline.pk}")
         waiting.update(state=JobState.DONE)
@@ -64,7 +64,7 @@ def test_a_candidate_waits_for_its_baseline_to_be_measured(tmp_path: Path) -> No
 def test_what_can_not_be_compared_says_so_once(tmp_path: Path, trials: int, says: str) -> None:
     row, panel = project(tmp_path)
     with rules.engine():
-        baseline = measurements.measure(row, "main", panel, Plan(rules.ENGINE))
+        baseline = measurements.measure(row, "main", panel, MeasuringPlan(rules.ENGINE))
         if trials == 1:
             Job.objects.filter(payload__recipe__case__name="a").update(state=JobState.CANCELLED)
         drain()
@@ -78,7 +78,7 @@ def test_what_can_not_be_compared_says_so_once(tmp_path: Path, trials: int, says
 def test_one_that_fails_keeps_the_sweeper_from_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     row, panel = project(tmp_path)
     with rules.engine():
-        made = [measurements.measure(row, "main", panel, Plan(rules.ENGINE)) for _ in range(2)]
+        made = [measurements.measure(row, "main", panel, MeasuringPlan(rules.ENGINE)) for _ in range(2)]
         Job.objects.update(state=JobState.DONE)
         conclude = measurements.conclude
         monkeypatch.setattr(progress, "conclude", lambda pk: 1 / 0 if pk == made[0].pk else conclude(pk))
@@ -89,7 +89,7 @@ def test_one_that_fails_keeps_the_sweeper_from_nothing(tmp_path: Path, monkeypat
 def test_looking_after_what_has_ended_asks_little(tmp_path: Path, django_assert_max_num_queries: Any) -> None:
     row, panel = project(tmp_path)
     with rules.engine():
-        baseline = measurements.measure(row, "main", panel, Plan(rules.ENGINE, cases=("a",)))
+        baseline = measurements.measure(row, "main", panel, MeasuringPlan(rules.ENGINE, cases=("a",)))
         for _ in range(3):
             candidate_of(baseline, row, panel)  # no comparison, which is said once
         drain()
@@ -101,7 +101,7 @@ def test_a_decision_is_copied_to_a_mirror_that_had_the_experiment_without(tmp_pa
     row, panel = project(tmp_path)
     mirror = Mirror.objects.create(project=row, address="http://localhost:1", enabled=False)
     with rules.engine():
-        baseline = measurements.measure(row, "main", panel, Plan(rules.ENGINE))
+        baseline = measurements.measure(row, "main", panel, MeasuringPlan(rules.ENGINE))
         made = candidate_of(baseline, row, panel)
         note_made(mirror.pk, "run", experiment=made.pk)
         drain()
@@ -117,7 +117,7 @@ def test_a_decision_is_copied_to_a_mirror_that_had_the_experiment_without(tmp_pa
 def test_a_worker_that_shuts_down_in_an_audit_gives_it_back(tmp_path: Path) -> None:
     row, panel = project(tmp_path)
     with rules.engine():
-        made = measurements.measure(row, "main", panel, Plan(rules.ENGINE))
+        made = measurements.measure(row, "main", panel, MeasuringPlan(rules.ENGINE))
         drain()
     told = iter([False])
     asked = Attempt(0, {"experiment": made.pk, "case": "a"}, lambda *_: True, lambda: next(told, True))
@@ -127,7 +127,7 @@ def test_a_worker_that_shuts_down_in_an_audit_gives_it_back(tmp_path: Path) -> N
 def test_what_is_imported_under_the_name_of_a_measured_experiment_is_no_part_of_it(tmp_path: Path) -> None:
     row, panel = project(tmp_path)
     with rules.engine():
-        made = measurements.measure(row, "main", panel, Plan(rules.ENGINE))
+        made = measurements.measure(row, "main", panel, MeasuringPlan(rules.ENGINE))
         drain()
     source = SourceFile.objects.create(digest="0" * 64, name="x", format="bundle", size=1)
     fields: dict[str, Any] = {"project": row.name, "panel": panel.panel.name, "experiment": made.name, "case": "b"}

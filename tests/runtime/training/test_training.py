@@ -15,9 +15,9 @@ from harnesslab.actions import progress
 from harnesslab.actions.experiments import measurements
 from harnesslab.actions.trainings import lifecycle as trainings
 from harnesslab.core.errors import Conflict, InvalidValue
-from harnesslab.core.measuring.attribution import Origin
+from harnesslab.core.measuring.attribution import DifferenceOrigin
 from harnesslab.core.measuring.certification import CertificateVerdict
-from harnesslab.core.measuring.experiments import Kind, Plan
+from harnesslab.core.measuring.experiments import ExperimentKind, MeasuringPlan
 from harnesslab.core.training.training import Proposer, ProposerKind, TrainingState
 from harnesslab.queries.experiments.measurements import certificates_of
 from harnesslab.queries.trainings.training import latest_memo
@@ -86,9 +86,9 @@ def test_a_flip_is_attributed_to_the_change_that_made_it(tmp_path: Path) -> None
     trained(tmp_path, {"b": "touch b", "guard": "c"})
     (found,) = Epoch.objects.all()
     by_case = {each["case"]: each for each in decision(found)["attribution"]}
-    assert by_case["b"]["origin"] == Origin.HARNESS
+    assert by_case["b"]["origin"] == DifferenceOrigin.HARNESS
     assert by_case["b"]["flipped"] is True
-    assert by_case["c"]["origin"] == Origin.MECHANISM
+    assert by_case["c"]["origin"] == DifferenceOrigin.MECHANISM
     assert by_case["c"]["mechanism"] == "guard"
     assert "a" not in by_case
 
@@ -104,7 +104,7 @@ def test_under_a_certified_engine_a_case_that_parts_by_itself_is_a_fault_of_the_
     kept = decision(epoch)
     assert (kept["measurement_faults"], kept["provisional"]) == (["c"], False)
     (found,) = [each for each in kept["attribution"] if each["case"] == "c"]
-    assert (found["origin"], found["cause"]) == (Origin.INCIDENTAL, "environment")
+    assert (found["origin"], found["cause"]) == (DifferenceOrigin.INCIDENTAL, "environment")
 
 
 def test_a_case_whose_environment_forks_is_excluded_and_says_where(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_certificates_are_inherited_where_nothing_changed(tmp_path: Path) -> Non
 
 def test_the_baseline_measured_again_unchanged_flips_nothing(tmp_path: Path) -> None:
     training = trained(tmp_path, {"a": "true"}, unchanged=True)
-    again = Experiment.objects.get(training=training, baseline__isnull=False, kind=Kind.BASELINE)
+    again = Experiment.objects.get(training=training, baseline__isnull=False, kind=ExperimentKind.BASELINE)
     assert again.baseline is not None
     assert (again.revision, again.solved, again.verdict) == (again.baseline.revision, again.baseline.solved, "")
 
@@ -232,7 +232,7 @@ def test_a_measurement_that_outlives_its_training_is_concluded(tmp_path: Path) -
     with rules.engine():
         trainings.train(row, panel, plan(queue(tmp_path, {"a": "true"}), 1, unchanged=True))
         drain(6)
-        again = Experiment.objects.get(baseline__isnull=False, kind=Kind.BASELINE)
+        again = Experiment.objects.get(baseline__isnull=False, kind=ExperimentKind.BASELINE)
         Training.objects.update(state=TrainingState.DONE)
         drain()
         progress.follow_up()
@@ -265,7 +265,7 @@ def test_a_rejected_candidate_of_two_trials_is_not_provisional_for_its_trials(tm
     row, panel = project(tmp_path)
     with rules.engine():
         asked = plan(queue(tmp_path, {"a": "true"}), 1)
-        trainings.train(row, panel, msgspec.structs.replace(asked, measure=Plan(rules.ENGINE, trials=2)))
+        trainings.train(row, panel, msgspec.structs.replace(asked, measure=MeasuringPlan(rules.ENGINE, trials=2)))
         drain()
     (epoch,) = Epoch.objects.all()
     assert (decision(epoch)["provisional"], decision(epoch)["trials"]) == (False, 2)
@@ -287,13 +287,15 @@ def test_what_can_not_be_trained_is_refused_at_once(tmp_path: Path) -> None:
 def test_an_experiment_alone_is_measured_and_judged_against_its_baseline(tmp_path: Path) -> None:
     row, panel = project(tmp_path)
     with rules.engine():
-        baseline = measurements.measure(row, "main", panel, Plan(rules.ENGINE), measurements.Purpose(Kind.BASELINE))
+        baseline = measurements.measure(
+            row, "main", panel, MeasuringPlan(rules.ENGINE), measurements.Purpose(ExperimentKind.BASELINE)
+        )
         drain()
         rules.write_rules(rules.place_of(tmp_path), {**rules.FIRST, "b": "touch b"})
         run_git(rules.place_of(tmp_path), "commit", "-qam", "two")
-        purpose = measurements.Purpose(Kind.CANDIDATE, baseline)
-        made = measurements.measure(row, "main", panel, Plan(rules.ENGINE), purpose, key="once")
-        assert measurements.measure(row, "main", panel, Plan(rules.ENGINE), purpose, key="once").pk == made.pk
+        purpose = measurements.Purpose(ExperimentKind.CANDIDATE, baseline)
+        made = measurements.measure(row, "main", panel, MeasuringPlan(rules.ENGINE), purpose, key="once")
+        assert measurements.measure(row, "main", panel, MeasuringPlan(rules.ENGINE), purpose, key="once").pk == made.pk
         drain()
     made.refresh_from_db()
     assert (made.state, made.solved, made.total, made.verdict) == ("done", 2, 3, "promoted")
@@ -303,7 +305,7 @@ def test_an_experiment_alone_is_measured_and_judged_against_its_baseline(tmp_pat
 def test_a_cancelled_experiment_keeps_what_was_measured(tmp_path: Path) -> None:
     row, panel = project(tmp_path)
     with rules.engine():
-        made = measurements.measure(row, "main", panel, Plan(rules.ENGINE))
+        made = measurements.measure(row, "main", panel, MeasuringPlan(rules.ENGINE))
         drain(1)
         assert measurements.cancel(made.pk) == 2
         assert drain() == 0

@@ -29,7 +29,7 @@ ENDING_SECONDS = 5.0
 WRITABLE = ("/work", "/tmp", "/dev/shm")  # noqa: S108  # private to the sandbox
 
 
-class Server:
+class SandboxServer:
     """One sandbox, seen from inside; `setup` is what the worker decided."""
 
     def __init__(self, channel: socket.socket, setup: dict[str, Any]) -> None:
@@ -149,7 +149,7 @@ class Server:
                 os.setresuid(self.user, self.user, self.user)
             try:
                 act()
-            except tree.Refused as error:
+            except tree.TreeRefused as error:
                 os.write(writing, os.fsencode(str(error))[:4000])
             except OSError as error:
                 os.write(writing, os.fsencode(f"The work folder can't be read or written: {error.strerror}."))
@@ -245,7 +245,7 @@ def main() -> None:
     channel = socket.socket(fileno=next(fd for fd in map(int, os.listdir("/proc/self/fd")) if _is_socket(fd)))
     channel.set_inheritable(False)
     if got := frames.receive(channel, REQUEST_BYTES):
-        Server(channel, got[0]).serve()
+        SandboxServer(channel, got[0]).serve()
 
 
 def _is_socket(fd: int) -> bool:

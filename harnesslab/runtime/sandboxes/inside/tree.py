@@ -23,7 +23,7 @@ _OPENED = 0o700
 _CHUNK = 1 << 20
 
 
-class Refused(Exception):
+class TreeRefused(Exception):
     """The folder holds what can't be read or written; one sentence."""
 
 
@@ -139,7 +139,7 @@ def _read_file(at: int, name: bytes, found: os.stat_result, out: BinaryIO) -> No
         while left:
             data = source.read(min(left, _CHUNK))
             if not data:
-                raise Refused("A file of the work folder became shorter while it was read.")
+                raise TreeRefused("A file of the work folder became shorter while it was read.")
             out.write(data)
             left -= len(data)
     if not found.st_mode & stat.S_IRUSR:
@@ -166,6 +166,6 @@ def _write_file(root: str, path: bytes, mode: int, content: bytes, moment: int |
         if moment is not None:
             os.utime(name, ns=(moment, moment), dir_fd=at, follow_symlinks=False)
     except OSError as error:
-        raise Refused(f"{os.fsdecode(path)!r} can't be written into the work folder: {error.strerror}.") from error
+        raise TreeRefused(f"{os.fsdecode(path)!r} can't be written into the work folder: {error.strerror}.") from error
     finally:
         os.close(at)
