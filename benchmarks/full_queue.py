@@ -59,8 +59,8 @@ def measure(clicks: int, jobs: int, server: int) -> None:
 
 def _parent() -> int:
     from harnesslab.actions.demonstration import recipe
-    from harnesslab.actions.reruns.orders import order
-    from harnesslab.queries.reruns.orders import Belonging
+    from harnesslab.actions.reruns.job_specs import order
+    from harnesslab.queries.reruns.job_specs import Belonging
     from harnesslab.runtime.demonstration.shell_cases import SHELL_CASES
     from harnesslab.store.models import Job
 

@@ -126,7 +126,7 @@ def main() -> None:
     from harnesslab.core.contracts.comparators import first_difference
     from harnesslab.core.contracts.contract import RAW
     from harnesslab.queries.rollouts.listing import get_rollout
-    from harnesslab.queries.rollouts.tapes import StoredTape
+    from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 
     call_command("migrate", verbosity=0)
     call_command("collectstatic", verbosity=0, interactive=False)
@@ -149,7 +149,7 @@ def main() -> None:
     times = []
     for _ in range(6):
         began = time.perf_counter()
-        first_difference(StoredTape(get_rollout(a)).path(RAW), StoredTape(get_rollout(b)).path(RAW))
+        first_difference(StoredTraceReader(get_rollout(a)).path(RAW), StoredTraceReader(get_rollout(b)).path(RAW))
         times.append(1000 * (time.perf_counter() - began))
     figures["first divergence of two stored traces"] = round(statistics.median(times), 2)
     figures["web process MiB"] = web_memory(home)

@@ -1,4 +1,4 @@
-"""Rings the bell that a job waits; the row is the truth, so a lost ring costs time and nothing else."""
+"""Wakes a worker for a job that waits; the row is the truth, so a lost wake-up costs time and nothing else."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def application(config: Config) -> Celery:
 app = application(settings.CONFIG)
 
 
-def ring(job_id: int, queue_name: str) -> None:
-    """Tell the workers of a queue that a job waits; the sweeper rings again where this fails."""
+def wake(job_id: int, queue_name: str) -> None:
+    """Tell the workers of a queue that a job waits; the sweeper wakes them again where this fails."""
     try:
         app.send_task(TASK, args=[job_id], queue=queue_name, ignore_result=True, retry=False)
     except (OperationalError, OSError) as error:
-        log.warning("could not ring for job %s: %s", job_id, error)
+        log.warning("could not wake a worker for job %s: %s", job_id, error)

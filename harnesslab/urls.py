@@ -8,7 +8,8 @@ from harnesslab.pages import comparisons as compare
 from harnesslab.pages import engines, imports, jobs, trainings
 from harnesslab.pages.accounts import login
 from harnesslab.pages.accounts import views as accounts
-from harnesslab.pages.experiments import contrasts, efficiency, grids, measurements
+from harnesslab.pages.experiments import comparison as contrasts
+from harnesslab.pages.experiments import efficiency, grids, measurements
 from harnesslab.pages.experiments import views as experiments
 from harnesslab.pages.projects import bindings, memos, panels, stories
 from harnesslab.pages.projects import views as projects

@@ -17,7 +17,7 @@ from django.db import DatabaseError, close_old_connections, connection  # noqa: 
 from harnesslab.actions.imports.uploads import discard_abandoned  # noqa: E402
 from harnesslab.actions.jobs.lifecycle import sweep  # noqa: E402
 from harnesslab.actions.progress import follow_up  # noqa: E402
-from harnesslab.actions.reruns.orders import interrupt_abandoned  # noqa: E402
+from harnesslab.actions.reruns.job_specs import interrupt_abandoned  # noqa: E402
 
 EVERY_S = 2.0
 log = logging.getLogger("workers.sweeper")

@@ -16,7 +16,7 @@ from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import Conflict, InvalidValue
 from harnesslab.core.measuring.experiments import ExperimentKind, MeasuringPlan, State
 from harnesslab.core.training.training import Proposer, ProposerKind, TrainingPlan
-from harnesslab.queries.experiments.measurements import experiment_named, plan_of
+from harnesslab.queries.experiments.measurements import experiment_named, measuring_plan_of
 from harnesslab.queries.panels import revision_named
 from harnesslab.queries.projects.bindings import get_project
 from harnesslab.queries.trainings.training import training_plan
@@ -74,7 +74,7 @@ class AskedExperiment(MeasuringRequest, frozen=True, kw_only=True, forbid_unknow
 
 
 class AskedTraining(MeasuringRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A loop of epochs; it has either a folder of patches or a command."""
+    """A loop of iterations; it has either a folder of patches or a command."""
 
     epochs: int
     patches: str = ""
@@ -124,7 +124,7 @@ def ask_experiment(asked: AskedExperiment, user: User | None = None, key: str = 
     purpose = Purpose(kind, baseline, parent=baseline.revision if baseline is not None else "")
     panel, plan = asked.revision_of_panel, asked.plan
     made = measure(project, asked.revision.strip(), panel, plan, purpose, user=user, key=key)
-    if (made.project_id, made.panel_id, made.kind, plan_of(made)) != (project.pk, panel.pk, kind, plan):
+    if (made.project_id, made.panel_id, made.kind, measuring_plan_of(made)) != (project.pk, panel.pk, kind, plan):
         raise Conflict("this key was used for another experiment", where=made.name)
     return made
 

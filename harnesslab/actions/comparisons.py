@@ -14,7 +14,7 @@ from harnesslab.core.contracts.comparators import Path, PathBuilder
 from harnesslab.core.contracts.contract import LADDER, Contract, Level
 from harnesslab.core.errors import InvalidValue, NotComparable
 from harnesslab.queries.rollouts.listing import get_rollout
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.store.models import AuditEntry, CauseOverride, StoredPath
 from harnesslab.store.text import storable
 
@@ -30,7 +30,7 @@ def prepare(rollout_id: int, contract: Contract) -> None:
     missing = [wanted[key] for key in wanted.keys() - set(kept)]
     if not missing:
         return
-    paths, unsupported = _computed(StoredTape(rollout), missing)
+    paths, unsupported = _computed(StoredTraceReader(rollout), missing)
     with transaction.atomic():
         for path in paths:
             store_path(rollout_id, path)
@@ -38,13 +38,13 @@ def prepare(rollout_id: int, contract: Contract) -> None:
             store_unsupported(rollout_id, item)
 
 
-def _computed(tape: StoredTape, contracts: Sequence[Contract]) -> tuple[list[Path], list[Contract]]:
+def _computed(reader: StoredTraceReader, contracts: Sequence[Contract]) -> tuple[list[Path], list[Contract]]:
     """Compute paths in one pass over a trace, a chunk at a time; returns them and the contracts it can't support."""
     scrubbers = {item.rules: scrub.Scrubber(scrub.rules(item.rules)) for item in contracts}
-    builders = [PathBuilder(item, tape.payloads, scrubbers[item.rules]) for item in contracts]
+    builders = [PathBuilder(item, reader.payloads, scrubbers[item.rules]) for item in contracts]
     unsupported: list[Contract] = []
-    for index in range(tape.rollout.events):
-        event = tape.event(index)
+    for index in range(reader.rollout.events):
+        event = reader.event(index)
         for builder in list(builders):
             try:
                 builder.add(event)

@@ -11,7 +11,7 @@ from harnesslab.actions.engines.registration import EMBEDDED_NAME
 from harnesslab.actions.experiments.sources import refresh
 from harnesslab.actions.projects.bindings import bind
 from harnesslab.actions.projects.panels import store_panel
-from harnesslab.actions.reruns.orders import order
+from harnesslab.actions.reruns.job_specs import order
 from harnesslab.actions.rollouts.storing import store_recording
 from harnesslab.actions.trainings.lifecycle import train
 from harnesslab.core.measuring.experiments import Binding, MeasuringPlan
@@ -19,7 +19,7 @@ from harnesslab.core.running.cases import CaseDefinition
 from harnesslab.core.running.panels import PanelDefinition
 from harnesslab.core.running.recipe import RUN, HarnessSource, Recipe, SideEffects
 from harnesslab.core.training.training import Proposer, ProposerKind, TrainingPlan
-from harnesslab.queries.reruns.orders import Belonging
+from harnesslab.queries.reruns.job_specs import Belonging
 from harnesslab.runtime.demonstration.project import ROOT_SEED, recordings
 from harnesslab.runtime.demonstration.repository import BASELINE, PATCHES, ensure_repository, ensure_trainee
 from harnesslab.runtime.demonstration.shell_cases import ASKED, SHELL_CASES, TRAINING_CASES, UNPINNED

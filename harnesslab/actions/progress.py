@@ -12,14 +12,14 @@ from harnesslab.actions.experiments.certifications import certify
 from harnesslab.actions.experiments.decisions import decide
 from harnesslab.actions.experiments.measurements import conclude
 from harnesslab.actions.projects.mirrors import keep_up
-from harnesslab.actions.trainings.epochs import advance
+from harnesslab.actions.trainings.iterations import advance
 from harnesslab.core.deciding.promotion import StrictPareto
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.measuring.experiments import ExperimentKind, State
 from harnesslab.core.natural import natural
 from harnesslab.queries.experiments.measurements import get_measured
 from harnesslab.queries.jobs.groups import AUDITS, EXPERIMENT, PROPOSALS, rollouts_group
-from harnesslab.queries.trainings.training import get_epoch, trainings_to_follow
+from harnesslab.queries.trainings.training import get_iteration, trainings_to_follow
 from harnesslab.store.models import Experiment
 
 log = logging.getLogger(__name__)
@@ -76,6 +76,6 @@ def _after_audit(experiment_id: int) -> None:
 _FOLLOWS: Mapping[str, Callable[[int], None]] = {
     EXPERIMENT: _after_experiment,
     AUDITS: _after_audit,
-    PROPOSALS: lambda epoch: advance(get_epoch(epoch).training_id),
+    PROPOSALS: lambda iteration: advance(get_iteration(iteration).training_id),
 }
 """By the first word of a group."""

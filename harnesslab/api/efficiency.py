@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest
 from ninja import Router
 
-from harnesslab.actions.rollouts.anatomies import prepare
+from harnesslab.actions.rollouts.trace_statistics import prepare
 from harnesslab.queries.efficiency.page import Efficiency, uncounted
 from harnesslab.queries.efficiency.page import efficiency as numbers
 from harnesslab.queries.experiments.sums import EfficiencyQuery

@@ -35,7 +35,7 @@ from harnesslab.queries.rollouts.listing import (
 )
 from harnesslab.queries.rollouts.manifests import find_manifest, manifest_bytes
 from harnesslab.queries.rollouts.requests import RequestDetail, RequestPage, request_detail, request_page
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 
 api = NinjaAPI(title="HarnessLab", version="1", urls_namespace="api", docs_url=None)
 
@@ -90,13 +90,13 @@ def rollout(request: HttpRequest, rollout_id: int) -> RolloutRow:
 @api.get("/rollouts/{int:rollout_id}/events", response=EventWindow)
 def events(request: HttpRequest, rollout_id: int, start: int = 0) -> EventWindow:
     """A window of a rollout's events."""
-    return event_window(StoredTape(get_rollout(rollout_id)), start)
+    return event_window(StoredTraceReader(get_rollout(rollout_id)), start)
 
 
 @api.get("/rollouts/{int:rollout_id}/events/{int:index}", response=EventDetail)
 def event(request: HttpRequest, rollout_id: int, index: int) -> EventDetail:
     """One event, its long payloads cut to previews."""
-    return event_detail(StoredTape(get_rollout(rollout_id)), index)
+    return event_detail(StoredTraceReader(get_rollout(rollout_id)), index)
 
 
 @api.get("/rollouts/{int:rollout_id}/bundle")

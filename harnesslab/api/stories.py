@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.http import HttpRequest
 from ninja import Router
 
-from harnesslab.queries.experiments.contrasts import Contrast, asked
-from harnesslab.queries.experiments.contrasts import contrast as side_by_side
+from harnesslab.queries.experiments.comparison import ExperimentComparison, asked
+from harnesslab.queries.experiments.comparison import compare_experiments as side_by_side
 from harnesslab.queries.experiments.grids import Grid
 from harnesslab.queries.experiments.grids import grid as numbers
 from harnesslab.queries.projects.home import project_asked
@@ -22,8 +22,8 @@ def story(request: HttpRequest, project_id: int, by: str = "") -> Story:
     return told(project_id, by)
 
 
-@router.get("/experiments/compare", response=Contrast)
-def compare(request: HttpRequest) -> Contrast:
+@router.get("/experiments/compare", response=ExperimentComparison)
+def compare(request: HttpRequest) -> ExperimentComparison:
     """Two to eight experiments, `e=ID&e=ID`, against the first."""
     return side_by_side(asked(request.GET.getlist("e")))
 

@@ -1,4 +1,4 @@
-"""Routes of trainings; epochs count from 0. Beginning one is an admin's, since its command runs as the worker does."""
+"""Routes of trainings; iterations count from 0. Beginning one is an admin's: its command runs as the worker does."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def trainings(request: HttpRequest, project: str = "") -> list[TrainingRow]:
 
 @router.post("/trainings", response={201: TrainingView})
 def training_new(request: HttpRequest, asked: Body[dict[str, Any]]) -> Status[TrainingView]:
-    """Begin a training: project, panel, engine, epochs, and either patches (a folder on the server) or command (a list
-    of words); as wanted criterion, certify, remeasure, unchanged, trials, seed, temperature, cases."""
+    """Begin a training: project, panel, engine, epochs (most iterations), either patches (a folder on the server) or
+    command (a list of words); as wanted criterion, certify, remeasure, unchanged, trials, seed, temperature, cases."""
     user = require(request, "admin")
     made = ask_training(asked_of(AskedTraining, asked), user, key_of(request))
     return Status(201, training_view(made.pk))
@@ -33,7 +33,7 @@ def training_new(request: HttpRequest, asked: Body[dict[str, Any]]) -> Status[Tr
 
 @router.get("/trainings/{int:training_id}", response=TrainingView)
 def training(request: HttpRequest, training_id: int) -> TrainingView:
-    """One training with its epochs."""
+    """One training with its iterations."""
     return training_view(training_id)
 
 

@@ -6,7 +6,7 @@ import click
 
 from harnesslab.cli.rollouts import named_rollout
 from harnesslab.cli.terminal import printable
-from harnesslab.core.comparing.comparison import compare_tapes
+from harnesslab.core.comparing.comparison import compare_traces
 from harnesslab.core.contracts.contract import LADDER, TITLES, Contract
 from harnesslab.queries.comparisons.comparison import ComparisonResult, result
 
@@ -22,7 +22,7 @@ def compare(a: str, b: str, level: str | None, only: str | None, rules: str, *, 
     """Say where two rollouts part, and why. A and B are ids, or trace files (FILE#n for the n-th, from 0)."""
     contract = Contract.parse(level or "", rules, only or "")
     one, two = named_rollout(a), named_rollout(b)
-    found = result(a, b, compare_tapes(one.tape, two.tape, contract))
+    found = result(a, b, compare_traces(one.reader, two.reader, contract))
     click.echo(found.model_dump_json(indent=2) if as_json else "\n".join(map(printable, _text(found).split("\n"))))
 
 

@@ -28,7 +28,7 @@ from harnesslab.core.canonical import JSON
 from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.running.ports import EnginePort
-from harnesslab.core.running.rollout import Grade, Origin, Outcome, Recording, Source
+from harnesslab.core.running.rollout import Origin, Outcome, Recording, Replayability, Source
 from harnesslab.core.trace.trace import Trace
 from harnesslab.queries.engines import engine_named
 from harnesslab.runtime.driver.agent import AgentBoundary
@@ -152,7 +152,7 @@ def _recording(document: Manifest, asked: Upstream, name: str, case: str, projec
         model=asked.model,
         engine=asked.name,
         origin=Origin.LIVE,
-        grade=Grade.VIEW_ONLY,
+        grade=Replayability.VIEW_ONLY,
         missing=MISSING,
         started_at=datetime.now(UTC),
     )

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from harnesslab.actions.tables import ready_tables
-from harnesslab.core.contracts.tape import MemoryTape, Tape
+from harnesslab.core.contracts.trace_reader import MemoryTraceReader, TraceReader
 from harnesslab.core.errors import InvalidValue, NotFound
 from harnesslab.core.natural import natural
 from harnesslab.core.running.rollout import Recording
@@ -15,15 +15,15 @@ from harnesslab.formats.discovery import discover
 from harnesslab.formats.reading.inputs import Report
 from harnesslab.formats.registry import recognise
 from harnesslab.queries.rollouts.listing import get_rollout
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A rollout argument with the tape it means."""
+    """A rollout argument with the trace reader it means."""
 
     name: str
-    tape: Tape
+    reader: TraceReader
 
 
 def named_rollout(argument: str) -> Named:
@@ -32,15 +32,15 @@ def named_rollout(argument: str) -> Named:
     if stored is not None and not Path(argument).exists():
         ready_tables()
         rollout = get_rollout(stored)
-        return Named(argument, _whole(StoredTape(rollout)))
+        return Named(argument, _whole(StoredTraceReader(rollout)))
     path, position = _split(argument)
     recording = _recording(path, position)
-    return Named(argument, MemoryTape(recording.trace, recording.manifest, recording.outcome.value))
+    return Named(argument, MemoryTraceReader(recording.trace, recording.manifest, recording.outcome.value))
 
 
-def _whole(tape: StoredTape) -> Tape:
+def _whole(reader: StoredTraceReader) -> TraceReader:
     """Read a stored trace once: a command compares at several contracts whose paths may not be kept."""
-    return MemoryTape(tape.trace(), tape.manifest, tape.outcome)
+    return MemoryTraceReader(reader.trace(), reader.manifest, reader.outcome)
 
 
 def _split(argument: str) -> tuple[str, int]:

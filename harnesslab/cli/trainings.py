@@ -17,7 +17,7 @@ from harnesslab.cli.projects import words
 from harnesslab.cli.terminal import printable
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.training.training import TrainingState
-from harnesslab.queries.trainings.epochs import EpochRow
+from harnesslab.queries.trainings.iterations import IterationRow
 from harnesslab.queries.trainings.listing import TrainingRow, training_rows, training_view
 
 
@@ -29,7 +29,7 @@ class TrainingStopped(HarnessLabError):
 @click.option("--project", required=True, help="A project that is bound to a repository on this machine.")
 @click.option("--panel", required=True, metavar="NAME[@DIGEST]")
 @click.option("--engine", required=True, help="A registered engine, by name.")
-@click.option("--epochs", type=int, required=True, help="Most epochs.")
+@click.option("--iterations", "--epochs", "epochs", type=int, required=True, help="Most iterations.")
 @click.option("--patches", type=click.Path(path_type=Path), help="A folder of patch files, taken in order.")
 @click.option("--proposer-command", "command", default="", help="A program that changes a worktree; in one string.")
 @click.option("--proposer-name", "name", default="", help="How it is shown, such as its model.")
@@ -48,7 +48,7 @@ class TrainingStopped(HarnessLabError):
 def train(
     patches: Path | None, command: str, cases: Sequence[str], key: str, *, no_certify: bool, wait: bool, **given: Any
 ) -> None:
-    """Train a harness: each epoch measures a baseline, asks for one change, measures it, and promotes or rejects it."""
+    """Train a harness: an iteration measures a baseline, asks for one change, measures it and judges it."""
     ready_tables()
     asked = AskedTraining(
         patches=str(patches.resolve()) if patches is not None else "",
@@ -86,7 +86,7 @@ def train_resume(training: int, *, wait: bool) -> None:
 
 @click.command("trainings")
 @click.option("--project", default="", help="Those of one project.")
-@click.option("--json", "as_json", is_flag=True, help="Print them as JSON, with their epochs.")
+@click.option("--json", "as_json", is_flag=True, help="Print them as JSON, with their iterations.")
 def trainings(project: str, *, as_json: bool) -> None:
     """List the trainings, newest first."""
     ready_tables()
@@ -111,15 +111,15 @@ def wait_for(training_id: int) -> None:
 
 def _look(training_id: int) -> tuple[Mapping[str, str], bool]:
     view = training_view(training_id)
-    return {f"epoch {epoch.number + 1}": _state(epoch) for epoch in view.epochs}, view.row.over
+    return {f"iteration {iteration.number + 1}": _state(iteration) for iteration in view.epochs}, view.row.over
 
 
-def _state(epoch: EpochRow) -> str:
-    if not epoch.ended:
-        return epoch.waits.partition(",")[0]  # a line a phase, not one a rollout
-    score = "" if epoch.after is None else f", {epoch.before} → {epoch.after} of {epoch.total} solved"
-    what = f"{epoch.state} {epoch.mechanism}".strip()
-    return f"{what}{score}: {epoch.why}"
+def _state(iteration: IterationRow) -> str:
+    if not iteration.ended:
+        return iteration.waits.partition(",")[0]  # a line a phase, not one a rollout
+    score = "" if iteration.after is None else f", {iteration.before} → {iteration.after} of {iteration.total} solved"
+    what = f"{iteration.state} {iteration.mechanism}".strip()
+    return f"{what}{score}: {iteration.why}"
 
 
 def _why(row: TrainingRow) -> str:

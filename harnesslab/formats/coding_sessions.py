@@ -8,7 +8,7 @@ from typing import Any
 from harnesslab.core.canonical import JSON
 from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.errors import FormatRefused
-from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
 from harnesslab.core.trace import usage
 from harnesslab.core.trace.events import Usage
 from harnesslab.core.trace.messages import text_of, view
@@ -83,7 +83,7 @@ def _recording(lines: Sequence[JsonLine], source: Source, report: Report) -> Rec
         harness=harness,
         revision=version,
         model=model,
-        grade=Grade.VIEW_ONLY,
+        grade=Replayability.VIEW_ONLY,
         missing=_MISSING,
         started_at=epoch_time(start),
         ended_at=epoch_time(max(times) if times else None),

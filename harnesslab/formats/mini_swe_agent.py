@@ -13,7 +13,7 @@ from typing import Any
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.conditions.manifest import Manifest
-from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
 from harnesslab.core.trace import usage
 from harnesslab.core.trace.events import HarnessAction, RolloutStarted, ToolRequest, UserTurn
 from harnesslab.core.trace.messages import MessageView, text_of, view
@@ -282,9 +282,9 @@ def _manifest(run: Mapping[str, JSON], info: Mapping[str, JSON]) -> Manifest:
     )
 
 
-def _grade(manifest: Manifest) -> tuple[Grade, str]:
+def _grade(manifest: Manifest) -> tuple[Replayability, str]:
     needed = ("panel.case", "harness.revision", "model.name", "environment.image")
     absent = [name for name in needed if manifest.value(name) is None]
     if absent:
-        return Grade.VIEW_ONLY, f"harness: not stated: {', '.join(absent)}"
-    return Grade.LIVE, "model: requests are rebuilt from the conversation, retries are not recorded"
+        return Replayability.VIEW_ONLY, f"harness: not stated: {', '.join(absent)}"
+    return Replayability.LIVE, "model: requests are rebuilt from the conversation, retries are not recorded"

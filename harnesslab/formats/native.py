@@ -18,7 +18,7 @@ import msgspec
 from harnesslab.core.canonical import JSON
 from harnesslab.core.conditions.manifest import Manifest, Provenance
 from harnesslab.core.errors import FormatRefused, HarnessLabError
-from harnesslab.core.running.rollout import Grade, Origin, Outcome, Recording, Source
+from harnesslab.core.running.rollout import Origin, Outcome, Recording, Replayability, Source
 from harnesslab.core.trace.events import (
     KINDS,
     AnyEvent,
@@ -55,7 +55,7 @@ class Header(msgspec.Struct, kw_only=True, omit_defaults=True):
     tags: list[str] = msgspec.field(default_factory=list)
     reward: float | None = None
     origin: Origin = Origin.IMPORTED
-    grade: Grade = Grade.VIEW_ONLY
+    grade: Replayability = Replayability.VIEW_ONLY
     missing: str = ""
     started_at: datetime | None = None
     ended_at: datetime | None = None

@@ -8,7 +8,7 @@ from typing import Any
 from harnesslab.core.canonical import JSON
 from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.errors import FormatRefused
-from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
 from harnesslab.core.trace import usage
 from harnesslab.core.trace.events import ToolRequest
 from harnesslab.core.trace.messages import MessageView, text_of, view
@@ -55,7 +55,7 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
         source=Source(unit.name, unit.digest(), NAME),
         harness=NAME,
         model=model,
-        grade=Grade.VIEW_ONLY,
+        grade=Replayability.VIEW_ONLY,
         missing=_MISSING,
         started_at=epoch_time(times[0] if times else None),
         ended_at=epoch_time(times[-1] if times else None),

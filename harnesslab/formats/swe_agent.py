@@ -12,7 +12,7 @@ from typing import Any
 
 from harnesslab.core.canonical import JSON, parse
 from harnesslab.core.conditions.manifest import Manifest
-from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
 from harnesslab.core.trace.events import Fidelity, HarnessAction, RolloutStarted, ToolRequest, UserTurn
 from harnesslab.core.trace.messages import view
 from harnesslab.core.trace.trace import TraceBuilder
@@ -275,10 +275,10 @@ def _manifest(run: Mapping[str, JSON], info: Mapping[str, JSON], config: Mapping
     )
 
 
-def _grade(manifest: Manifest, *, recorded: bool) -> tuple[Grade, str]:
+def _grade(manifest: Manifest, *, recorded: bool) -> tuple[Replayability, str]:
     needed = ("panel.case", "harness.revision", "model.name", "environment.image")
     absent = [name for name in needed if manifest.value(name) is None]
     requests = "responses are kept as text only" if recorded else "requests are rebuilt from the history"
     if absent:
-        return Grade.VIEW_ONLY, f"harness: not stated: {', '.join(absent)}; model: {requests}"
-    return Grade.LIVE, f"model: {requests}"
+        return Replayability.VIEW_ONLY, f"harness: not stated: {', '.join(absent)}; model: {requests}"
+    return Replayability.LIVE, f"model: {requests}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from harnesslab.core.canonical import JSON, digest
 from harnesslab.core.conditions.manifest import Manifest
-from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
 from harnesslab.core.trace.events import RolloutStarted, Verification
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.reading.conversation import add_conversation
@@ -74,7 +74,7 @@ def _recording(row: Mapping[str, JSON], messages: list[JSON], source: Source) ->
         trial=_trial(row),
         trial_stated=isinstance(row.get("trial"), int),
         reward=score,
-        grade=Grade.VIEW_ONLY,
+        grade=Replayability.VIEW_ONLY,
         missing="model: the requests are not recorded, only the conversation; no model name, settings or seed",
         facts={"info": info} if info is not None else {},
     )

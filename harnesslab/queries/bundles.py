@@ -6,20 +6,20 @@ from collections.abc import Mapping, Sequence
 
 from harnesslab.core.canonical import JSON, parse
 from harnesslab.core.contracts.contract import Contract
-from harnesslab.core.running.rollout import Grade, Origin, Outcome
+from harnesslab.core.running.rollout import Origin, Outcome, Replayability
 from harnesslab.formats import bundle, native
 from harnesslab.queries.comparisons.comparison import compared, result
 from harnesslab.queries.rollouts.listing import facts_of, get_rollout
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.store.models import Rollout
 
 
 def bundle_of(rollout_id: int, signer: bundle.Signer, others: Sequence[int] = ()) -> bytes:
     """Return a rollout as a bundle, with its comparisons with some others; raises `NotFound`."""
     rollout = get_rollout(rollout_id)
-    tape = StoredTape(rollout)
+    reader = StoredTraceReader(rollout)
     reports = {f"comparison-{rollout_id}-{other}.json": _report(rollout_id, other) for other in others}
-    return bundle.write(header_of(rollout), tape.manifest, tape.trace(), tape.seals(), signer, reports)
+    return bundle.write(header_of(rollout), reader.manifest, reader.trace(), reader.seals(), signer, reports)
 
 
 def _report(a: int, b: int) -> JSON:
@@ -46,7 +46,7 @@ def header_of(rollout: Rollout) -> native.Header:
         tags=list(rollout.tags),
         reward=rollout.reward,
         origin=Origin(rollout.origin),
-        grade=Grade(rollout.grade),
+        grade=Replayability(rollout.grade),
         missing=rollout.missing,
         started_at=rollout.started_at,
         ended_at=rollout.ended_at,

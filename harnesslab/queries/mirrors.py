@@ -18,7 +18,7 @@ from harnesslab.queries.experiments.measurements import get_measured
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.queries.rollouts.listing import get_rollout
 from harnesslab.queries.rollouts.manifests import manifests_of
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.store.models import Experiment, Mirror, Mirrored, Project, Rollout
 from harnesslab.store.text import as_object, thawed
 
@@ -197,7 +197,7 @@ def run_document(experiment_id: int, link: str) -> RunDocument:
 def trace_document(rollout_id: int, link: str) -> TraceDocument:
     """Say what a rollout did, step by step; raises `NotFound` for one that was deleted."""
     row = get_rollout(rollout_id)
-    trace = StoredTape(row).trace()
+    trace = StoredTraceReader(row).trace()
     inside = tuple(spans(trace))
     end = max([span.end for span in inside], default=0.0)
     root = MlflowSpan(

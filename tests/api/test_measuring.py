@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from harnesslab import queue
 from harnesslab.accounts.models import User
 from harnesslab.store.models import Experiment, Job, Project, Training
 from tests import live, measuring
@@ -20,8 +19,8 @@ EXPERIMENTS, TRAININGS = "/api/v1/experiments", "/api/v1/trainings"
 
 
 @pytest.fixture(autouse=True)
-def no_bell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "ring", lambda job_id, name: None)
+def no_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harnesslab.queue.wake", lambda job_id, name: None)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import json
 import pytest
 from django.test import Client
 
-from harnesslab import queue
 from harnesslab.accounts import tokens
 from harnesslab.accounts.models import User
 from harnesslab.store.models import Job, Rerun
@@ -19,8 +18,8 @@ PLAN = {"mode": "live", "attempts": 2, "seed": "drawn"}
 
 
 @pytest.fixture(autouse=True)
-def no_bell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "ring", lambda job_id, name: None)
+def no_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harnesslab.queue.wake", lambda job_id, name: None)
 
 
 def client_of(user: User, scope: str) -> Client:

@@ -40,10 +40,10 @@ _SEED = """
 import json, sys
 import django; django.setup()
 from harnesslab.actions.engines.registration import EMBEDDED_NAME, ensure_embedded
-from harnesslab.actions.reruns.orders import order
+from harnesslab.actions.reruns.job_specs import order
 from harnesslab.core.running.cases import Budgets, CaseDefinition, SimulatedUser
 from harnesslab.core.running.recipe import HarnessSource, Recipe, SideEffects
-from harnesslab.queries.reruns.orders import Belonging
+from harnesslab.queries.reruns.job_specs import Belonging
 
 ensure_embedded()
 persona = SimulatedUser(persona="You are a person who names a fruit. Answer in one short sentence.")

@@ -35,9 +35,9 @@ django.setup()
 from harnesslab.actions.engines.registration import EMBEDDED_NAME
 from harnesslab.actions.demonstration import recipe
 from harnesslab.actions.jobs.lifecycle import enqueue
-from harnesslab.actions.reruns.orders import order
+from harnesslab.actions.reruns.job_specs import order
 from harnesslab.core.running.cases import Budgets, CaseDefinition
-from harnesslab.queries.reruns.orders import Belonging
+from harnesslab.queries.reruns.job_specs import Belonging
 enqueue("import", {"path": sys.argv[1], "name": "trial.jsonl", "project": ""})
 case = CaseDefinition("one step", "Create a file named a.", budgets=Budgets(steps=1, output=8))
 order(recipe(case), Belonging("trial"))

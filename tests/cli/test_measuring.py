@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from harnesslab import queue
 from harnesslab.actions.progress import after
 from harnesslab.cli import register
 from harnesslab.cli.main import cli
@@ -29,8 +28,8 @@ def run(*arguments: object) -> Result:
 
 
 @pytest.fixture(autouse=True)
-def no_bell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "ring", lambda job_id, name: None)
+def no_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harnesslab.queue.wake", lambda job_id, name: None)
 
 
 @pytest.fixture
@@ -202,7 +201,7 @@ def test_a_training_is_begun_stopped_and_taken_up_again(project: Project, tmp_pa
     assert begun.exit_code == 0, begun.output
     made = Training.objects.get()
     assert begun.output == f"training {made.pk} runs\n"
-    assert f"{made.pk}: measured, two cases: Epoch 1 of 2 runs." in run("trainings").output
+    assert f"{made.pk}: measured, two cases: Iteration 1 of 2 runs." in run("trainings").output
     assert run("train-stop", made.pk).exit_code == 0
     assert "not running" in run("train-stop", made.pk).output
     assert "stopped on request" in run("trainings").output
@@ -212,7 +211,7 @@ def test_a_training_is_begun_stopped_and_taken_up_again(project: Project, tmp_pa
     assert "either a folder of patches or a command" in run("train", *options).output
 
 
-def test_following_a_training_prints_its_epochs_and_ends_with_1_where_it_stopped(
+def test_following_a_training_prints_its_iterations_and_ends_with_1_where_it_stopped(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "patches").mkdir()
@@ -226,7 +225,7 @@ def test_following_a_training_prints_its_epochs_and_ends_with_1_where_it_stopped
     result = run("train", *options, "--patches", tmp_path / "patches", "--wait")
     assert result.exit_code == 1
     assert "epoch 1: measures its baseline\n" in result.output
-    assert re.search(r"error: training \d+: epoch 1: its baseline \S+ was cancelled", result.output)
+    assert re.search(r"error: training \d+: iteration 1: its baseline \S+ was cancelled", result.output)
 
 
 def test_a_price_is_kept_by_model_and_a_wrong_one_is_refused() -> None:

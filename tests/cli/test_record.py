@@ -24,12 +24,12 @@ import json
 from harnesslab.core import seals
 from harnesslab.core.trace.events import to_json
 from harnesslab.queries.rollouts.listing import facts_of, get_rollout
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTape
 rollout = get_rollout(1)
-tape = StoredTape(rollout)
-seals.verify(tape.trace(), tape.seals())
+reader = StoredTape(rollout)
+seals.verify(reader.trace(), reader.seals())
 row = {name: getattr(rollout, name) for name in ("outcome", "grade", "missing", "origin", "model", "engine", "steps")}
-print(json.dumps({**row, "facts": facts_of(rollout), "events": [to_json(event) for event in tape.trace().events]}))
+print(json.dumps({**row, "facts": facts_of(rollout), "events": [to_json(event) for event in reader.trace().events]}))
 """
 
 
@@ -161,8 +161,8 @@ def test_a_killed_recording_leaves_a_readable_prefix(tmp_path: Path) -> None:
         program = Program([*lab, "--", sys.executable, "-c", code], environ(tmp_path / "home"), tmp_path / "log")
         program.wait_for("ready")
         program.kill()
-    whole = "seals.verify(tape.trace(), tape.seals())"
-    script = SHOW.replace(whole, "assert seals.seals(tape.trace()) == list(tape.seals())")
+    whole = "seals.verify(reader.trace(), reader.seals())"
+    script = SHOW.replace(whole, "assert seals.seals(reader.trace()) == list(reader.seals())")
     env = environ(tmp_path / "home")
     done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True)
     assert '"kind": "model_call"' in done.stdout, done.stderr

@@ -7,7 +7,6 @@ import json
 import pytest
 from click.testing import CliRunner, Result
 
-from harnesslab import queue
 from harnesslab.cli import register
 from harnesslab.cli.main import cli
 from harnesslab.core.running.rollout import Outcome
@@ -23,8 +22,8 @@ def run(*arguments: object) -> Result:
 
 
 @pytest.fixture(autouse=True)
-def no_bell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "ring", lambda job_id, name: None)
+def no_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harnesslab.queue.wake", lambda job_id, name: None)
 
 
 def worker(monkeypatch: pytest.MonkeyPatch, *, same: bool | None, outcome: Outcome = Outcome.SOLVED) -> None:

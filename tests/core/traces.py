@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.conditions.manifest import Manifest
-from harnesslab.core.contracts.tape import MemoryTape
+from harnesslab.core.contracts.trace_reader import MemoryTraceReader
 from harnesslab.core.trace.events import (
     AnyEvent,
     ClockRead,
@@ -158,9 +158,9 @@ def _messages(event: AnyEvent) -> list[JSON]:
     return []
 
 
-def tape(trace: Trace, conditions: Mapping[str, JSON] | None = None, outcome: str = "solved") -> MemoryTape:
-    """Make a tape with a manifest that states the given conditions."""
-    return MemoryTape(trace, Manifest.of(conditions or {}, unknown="not stated"), outcome)
+def reader(trace: Trace, conditions: Mapping[str, JSON] | None = None, outcome: str = "solved") -> MemoryTraceReader:
+    """Make a trace reader with a manifest that states the given conditions."""
+    return MemoryTraceReader(trace, Manifest.of(conditions or {}, unknown="not stated"), outcome)
 
 
 def step(*events: AnyEvent) -> list[AnyEvent]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harnesslab.core.errors import FormatRefused
-from harnesslab.core.running.rollout import Grade, Outcome, Recording
+from harnesslab.core.running.rollout import Outcome, Recording, Replayability
 from harnesslab.core.trace import seals
 from harnesslab.core.trace.events import Fidelity
 from harnesslab.formats import registry
@@ -139,7 +139,7 @@ def test_a_file_is_imported_whole_and_its_seals_hold_and_repeat(path: str) -> No
         seals.verify(recording.trace, sealed)
         heads.append(sealed[-1])
         assert recording.missing
-        assert recording.grade is not Grade.RECORDED
+        assert recording.grade is not Replayability.RECORDED
     assert [seals.seals(recording.trace)[-1] for recording in read(path)] == heads
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harnesslab.core.running.rollout import Grade, Outcome
+from harnesslab.core.running.rollout import Outcome, Replayability
 from harnesslab.core.trace.events import Fidelity, RolloutEnded
 from harnesslab.formats.reading.inputs import Report
 from tests.formats.building import actions, json_unit, model_calls, only, sent, tool_calls, user_turns
@@ -81,7 +81,7 @@ def test_the_configuration_may_be_text(form: Any) -> None:
     info = {"exit_status": "submitted", "swe_agent_hash": "abc", "submission": ""}
     recording = only(json_unit(run(step("ls", ""), replay_config=form, info=info)), NAME)
     assert (recording.case, recording.model, recording.revision) == ("x__x-1", "gpt-4o", "abc")
-    assert recording.grade is Grade.LIVE
+    assert recording.grade is Replayability.LIVE
     assert recording.manifest.value("environment.image") == "image:1"
     assert recording.manifest.value("budgets.cost") == 3.0
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from harnesslab.core.comparing.comparison import compare_tapes, sentence
+from harnesslab.core.comparing.comparison import compare_traces, sentence
 from harnesslab.core.contracts.contract import Contract
-from harnesslab.core.contracts.tape import MemoryTape
+from harnesslab.core.contracts.trace_reader import MemoryTraceReader
 from harnesslab.core.running.rollout import Outcome, Recording
 from harnesslab.core.trace.events import ToolCall, UserTurn, Verification
 from harnesslab.formats import tau_bench
@@ -53,8 +53,8 @@ def recordings(document: Any = None) -> list[Recording]:
     return list(found.importer.read(unit, Report()))
 
 
-def tape(recording: Recording) -> MemoryTape:
-    return MemoryTape(recording.trace, recording.manifest, recording.outcome.value)
+def reader(recording: Recording) -> MemoryTraceReader:
+    return MemoryTraceReader(recording.trace, recording.manifest, recording.outcome.value)
 
 
 def test_positions_follow_the_file_s_own_trial_numbers() -> None:
@@ -80,18 +80,18 @@ def test_the_user_is_simulated_and_calls_have_their_results() -> None:
 
 
 def test_tool_calls_compare_by_value_whatever_their_spacing() -> None:
-    zero, one, two = map(tape, recordings())
+    zero, one, two = map(reader, recordings())
     contract = Contract.parse(only="tool-calls")
-    assert compare_tapes(zero, two, contract).identical
-    found = compare_tapes(zero, one, contract).contractual
+    assert compare_traces(zero, two, contract).identical
+    found = compare_traces(zero, one, contract).contractual
     assert found is not None
     assert found.tool_call_index == 1
 
 
 def test_whole_traces_part_at_the_simulated_user_s_first_message() -> None:
-    zero, one, two = map(tape, recordings())
+    zero, one, two = map(reader, recordings())
     for a, b in ((zero, one), (zero, two), (one, two)):
-        found = compare_tapes(a, b, Contract.parse())
+        found = compare_traces(a, b, Contract.parse())
         assert found.raw is not None
         assert (found.raw.boundary, found.raw.cause.value) == ("user", "user")
         assert "user" in sentence(found)

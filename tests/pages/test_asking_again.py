@@ -8,10 +8,9 @@ import re
 import pytest
 from django.test import Client
 
-from harnesslab import queue
 from harnesslab.core.running.rerun import Mode, OnMiss, RerunPlan, Switch
 from harnesslab.core.running.rollout import Outcome
-from harnesslab.pages.reruns.plans import form_of, plan_of
+from harnesslab.pages.reruns.plans import form_of, plan_from_form
 from harnesslab.store.models import Rerun, Rollout
 from tests import live
 
@@ -26,13 +25,13 @@ PLANS = [
 
 
 @pytest.fixture(autouse=True)
-def no_bell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "ring", lambda job_id, name: None)
+def no_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harnesslab.queue.wake", lambda job_id, name: None)
 
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_a_plan_becomes_the_form_that_states_it(plan: RerunPlan) -> None:
-    assert plan_of(form_of(plan)) == plan
+    assert plan_from_form(form_of(plan)) == plan
 
 
 def test_the_button_asks_for_the_whole_plan_again(as_operator: Client) -> None:

@@ -8,7 +8,6 @@ import re
 import pytest
 from django.test import Client
 
-from harnesslab import queue
 from harnesslab.accounts.models import User
 from harnesslab.actions.annotations import delete_rollout
 from harnesslab.core.errors import Conflict
@@ -20,8 +19,8 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def no_bell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "ring", lambda job_id, name: None)
+def no_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harnesslab.queue.wake", lambda job_id, name: None)
 
 
 def test_its_attempts_are_cancelled_and_a_page_that_follows_them_stops(admin: User, as_operator: Client) -> None:

@@ -14,11 +14,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from msgspec.structs import replace
 
-from harnesslab.actions.rollouts import anatomies
-from harnesslab.actions.rollouts.anatomies import prepare
+from harnesslab.actions.rollouts import trace_statistics as anatomies
 from harnesslab.actions.rollouts.recorder import Recorder, RolloutEnding
 from harnesslab.actions.rollouts.storing import store_recording
-from harnesslab.core.measuring.anatomy import Anatomy
+from harnesslab.actions.rollouts.trace_statistics import prepare
+from harnesslab.core.measuring.trace_statistics import TraceStatistics
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.trace.events import ModelCall, Usage
 from harnesslab.core.trace.trace import Trace
@@ -174,7 +174,7 @@ def test_a_recorded_rollout_is_counted_when_it_ends(db: None) -> None:
     recorder.builder.model_call([], usage=Usage(5, 3))
     assert isinstance(recorder.builder.events[-1], ModelCall)
     row = recorder.finish(RolloutEnding(Outcome.SOLVED))
-    found = Anatomy.from_json(thawed(row.anatomy))
+    found = TraceStatistics.from_json(thawed(row.anatomy))
     assert (found.calls, found.input, found.output, found.submitted) == (1, 5, 3, True)
 
 

@@ -10,7 +10,6 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from harnesslab import queue
 from harnesslab.actions.engines.registration import note_health, note_probe, register
 from harnesslab.actions.engines.slots import slots
 from harnesslab.core.conditions.manifest import Condition, Known, Provenance, Unknown
@@ -23,8 +22,8 @@ NEW = {"name": "Box", "kind": "openai", "address": "http://127.0.0.1:9", "model"
 
 
 @pytest.fixture(autouse=True)
-def no_bell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "ring", lambda job_id, name: None)
+def no_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harnesslab.queue.wake", lambda job_id, name: None)
 
 
 def text(client: Client, address: str) -> str:

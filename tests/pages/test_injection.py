@@ -28,7 +28,7 @@ ALIVE = re.compile(r"<img src=x|<script>alert|onerror=alert\(1\)>")
 @pytest.fixture
 def evil(admin: User, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Two rollouts, notes, views, findings, users, tokens and jobs, each text an attack."""
-    monkeypatch.setattr("harnesslab.queue.ring", lambda *_: None)
+    monkeypatch.setattr("harnesslab.queue.wake", lambda *_: None)
     names = ("case", "project", "panel", "experiment", "harness", "revision", "model", "engine", "missing")
     header = dict.fromkeys(names, EVIL)
     facts = {"tags": [EVIL], "facts": {EVIL: EVIL}, "budgets": {EVIL: 1.0}, "conditions": {"sampling.other": EVIL}}

@@ -14,7 +14,6 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from harnesslab import queue
 from harnesslab.actions.asking import AskedExperiment, AskedTraining, ask_experiment, ask_training, asked_of
 from harnesslab.core.running.cases import CaseDefinition
 from harnesslab.core.running.rollout import Outcome
@@ -29,8 +28,8 @@ NEW, TRAIN = "/experiments/new/?project=measured", "/trainings/new/?project=meas
 
 
 @pytest.fixture(autouse=True)
-def no_bell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "ring", lambda job_id, name: None)
+def no_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harnesslab.queue.wake", lambda job_id, name: None)
 
 
 @pytest.fixture

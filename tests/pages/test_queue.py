@@ -11,7 +11,6 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from harnesslab import queue
 from harnesslab.core.running.rerun import Mode, RerunPlan
 from harnesslab.store.models import Job, JobState
 from tests import live
@@ -21,8 +20,8 @@ PART = {"HX-Request": "true"}
 
 
 @pytest.fixture(autouse=True)
-def no_bell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "ring", lambda job_id, name: None)
+def no_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harnesslab.queue.wake", lambda job_id, name: None)
 
 
 def text(client: Client, address: str, **headers: str) -> str:

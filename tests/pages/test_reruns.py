@@ -11,7 +11,6 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from harnesslab import queue
 from harnesslab.actions.rollouts.recorder import Placement, Recorder
 from harnesslab.core.running.recipe import SideEffects
 from harnesslab.core.running.rerun import Mode, RerunPlan
@@ -26,8 +25,8 @@ PART = {"HX-Request": "true"}
 
 
 @pytest.fixture(autouse=True)
-def no_bell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "ring", lambda job_id, name: None)
+def no_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harnesslab.queue.wake", lambda job_id, name: None)
 
 
 def text(client: Client, address: str, **headers: str) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harnesslab import queue
-from harnesslab.actions.reruns.orders import conclude
+from harnesslab.actions.reruns.job_specs import conclude
 from harnesslab.actions.rollouts.storing import store_recording
 from harnesslab.core.running.rerun import Mode, RerunPlan
 from harnesslab.core.running.rollout import Outcome
@@ -18,8 +17,8 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def no_bell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "ring", lambda job_id, name: None)
+def no_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harnesslab.queue.wake", lambda job_id, name: None)
 
 
 def test_one_that_left_the_record_and_went_on_live_went_another_way_though_nothing_judged_it() -> None:

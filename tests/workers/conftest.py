@@ -41,7 +41,7 @@ def worker_home(tmp_path: Path) -> Path:
 def start(
     request: pytest.FixtureRequest, tmp_path: Path, worker_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Start]:
-    """Start workers over a broker that this process rings too."""
+    """Start workers over a broker that this process wakes too."""
     from django.conf import settings
 
     from harnesslab import queue

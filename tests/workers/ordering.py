@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from harnesslab.actions.engines import registration as engines
-from harnesslab.actions.reruns import orders
+from harnesslab.actions.reruns import job_specs as orders
 from harnesslab.core.running.cases import CaseDefinition
 from harnesslab.core.running.recipe import HarnessSource, Recipe, SideEffects
-from harnesslab.queries.reruns.orders import Belonging
+from harnesslab.queries.reruns.job_specs import Belonging
 from harnesslab.store.models import Job
 from tests.runtime.driver.rig import LOOP, repository
 

@@ -11,7 +11,6 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from harnesslab import queue
 from harnesslab.actions.jobs import lifecycle as jobs
 from harnesslab.core.errors import Conflict, InvalidValue, NotFound
 from harnesslab.store.models import Job, JobState
@@ -25,11 +24,11 @@ Kind = Callable[[Callable[..., Any]], None]
 
 
 @pytest.fixture(autouse=True)
-def rung(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
-    """The bells that were rung, which here reach no worker."""
-    bells: list[tuple[int, str]] = []
-    monkeypatch.setattr(queue, "ring", lambda job_id, name: bells.append((job_id, name)))
-    return bells
+def woken(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
+    """The woken_ids that were woken, which here reach no worker."""
+    woken_ids: list[tuple[int, str]] = []
+    monkeypatch.setattr("harnesslab.queue.wake", lambda job_id, name: woken_ids.append((job_id, name)))
+    return woken_ids
 
 
 @pytest.fixture
@@ -44,7 +43,7 @@ def kind(monkeypatch: pytest.MonkeyPatch) -> Kind:
 
 
 def make(**fields: Any) -> Job:
-    """Make a job of the kind `trial` without ringing for it."""
+    """Make a job of the kind `trial` without a wake-up."""
     return Job.objects.create(kind="trial", payload={}, **fields)
 
 
@@ -84,12 +83,12 @@ def test_two_claimants_at_once_get_one_job() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_enqueues_with_one_key_make_one_job(rung: list[tuple[int, str]]) -> None:
+def test_two_enqueues_with_one_key_make_one_job(woken: list[tuple[int, str]]) -> None:
     first = jobs.enqueue("trial", {}, idempotency_key="button-1")
     second = jobs.enqueue("trial", {}, idempotency_key="button-1")
     assert first.pk == second.pk
     assert Job.objects.count() == 1
-    assert rung == [(first.pk, "cpu")]
+    assert woken == [(first.pk, "cpu")]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -118,13 +117,13 @@ def test_a_heartbeat_with_a_lost_lease_says_stop() -> None:
     assert (job.state, job.result) == (JobState.QUEUED, {})
 
 
-def test_an_expired_job_is_queued_again_and_rung_for(rung: list[tuple[int, str]]) -> None:
+def test_an_expired_job_is_queued_again_and_rung_for(woken: list[tuple[int, str]]) -> None:
     job, _ = jobs.claim(make().pk) or pytest.fail("not claimed")
     expire(job)
     assert jobs.sweep() == 1
     job.refresh_from_db()
     assert job.state == JobState.QUEUED
-    assert rung == [(job.pk, "cpu")]
+    assert woken == [(job.pk, "cpu")]
 
 
 def test_the_last_attempt_that_is_lost_fails() -> None:
@@ -145,12 +144,12 @@ def test_a_cancelled_job_that_is_lost_is_cancelled_even_at_its_last_attempt() ->
     assert job.state == JobState.CANCELLED
 
 
-def test_one_sweep_rings_once_a_queue(rung: list[tuple[int, str]]) -> None:
+def test_one_sweep_rings_once_a_queue(woken: list[tuple[int, str]]) -> None:
     first = make()
     make()
     other = make(queue="gpu")
     jobs.sweep()
-    assert sorted(rung) == sorted([(first.pk, "cpu"), (other.pk, "gpu")])
+    assert sorted(woken) == sorted([(first.pk, "cpu"), (other.pk, "gpu")])
 
 
 def test_a_queued_job_is_cancelled_at_once() -> None:
@@ -194,11 +193,11 @@ def test_a_second_message_for_a_job_does_nothing(kind: Kind) -> None:
     assert calls == [1]
 
 
-def test_a_task_rings_for_the_next_job_of_its_queue(kind: Kind, rung: list[tuple[int, str]]) -> None:
+def test_a_task_rings_for_the_next_job_of_its_queue(kind: Kind, woken: list[tuple[int, str]]) -> None:
     kind(lambda payload, progress: {})
     job, following = make(), make()
     ended(job)
-    assert rung == [(following.pk, "cpu")]
+    assert woken == [(following.pk, "cpu")]
 
 
 def test_an_unknown_kind_fails_with_a_sentence() -> None:

@@ -16,14 +16,14 @@ from django.utils import timezone
 
 from harnesslab.actions.engines import registration as engines
 from harnesslab.actions.jobs import lifecycle as jobs
+from harnesslab.actions.reruns import job_specs as orders
 from harnesslab.actions.reruns import lifecycle as reruns
-from harnesslab.actions.reruns import orders
 from harnesslab.core.running.rerun import Mode, RerunPlan
 from harnesslab.core.trace import seals
 from harnesslab.core.trace.events import ModelCall
 from harnesslab.queries.reruns.listing import rerun_view
 from harnesslab.queries.rollouts.listing import get_rollout
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.runtime.engines.hosting import hosted
 from harnesslab.store.models import Job, JobState, LooseEvent, Rollout
 from tests.rig import wait_until
@@ -77,7 +77,7 @@ def test_a_worker_killed_in_mid_step_leaves_a_sealed_prefix_and_another_makes_th
         first.kill()
         wait_until(lambda: not alive(below), 15, "the sandboxes of the killed worker to end")
         left = Rollout.objects.get()
-        prefix = StoredTape(get_rollout(left.pk)).trace()
+        prefix = StoredTraceReader(get_rollout(left.pk)).trace()
         assert next(event.text for event in prefix.events if isinstance(event, ModelCall)) == "echo one"
         expire(job)
         start()
@@ -87,8 +87,8 @@ def test_a_worker_killed_in_mid_step_leaves_a_sealed_prefix_and_another_makes_th
     assert [rollout.outcome for rollout in rollouts] == ["interrupted", "unknown"]
     assert rollouts[0].pk == left.pk
     for rollout in rollouts:
-        tape = StoredTape(rollout)
-        seals.verify(tape.trace(), tape.seals())
+        reader = StoredTraceReader(rollout)
+        seals.verify(reader.trace(), reader.seals())
     assert not LooseEvent.objects.exists()
 
 
@@ -170,7 +170,7 @@ def _busy(pid: int) -> bool:
 
 
 def trace_of(job: Job) -> Any:
-    return StoredTape(get_rollout(job.result["rollout"])).trace()
+    return StoredTraceReader(get_rollout(job.result["rollout"])).trace()
 
 
 if os.environ.get("HARNESSLAB_TEST_SERVICES"):

@@ -9,8 +9,8 @@ from harnesslab.actions.engines.slots import DatabaseSlots
 from harnesslab.queries.engines import get_engine
 from tests.runtime.driver.rig import model
 from tests.workers.ordering import register
-from workers.tasks.attempts import Attempt
 from workers.tasks.engines import run_probe
+from workers.tasks.job_runs import JobRun
 
 pytestmark = pytest.mark.django_db
 
@@ -22,7 +22,7 @@ def test_a_probe_that_is_stopped_changes_nothing_that_was_known(answered: int) -
         engines.note_probe(made, {"sentences": ["known"]}, seed_honoured=True)
         if not answered:
             DatabaseSlots().ask(made, 1, "another request")
-        stop = Attempt(1, {"engine": made}, lambda *_: True, lambda: len(served.bodies) >= answered)
+        stop = JobRun(1, {"engine": made}, lambda *_: True, lambda: len(served.bodies) >= answered)
         assert run_probe(stop) == {"cancelled": True}
     row = get_engine(made)
     assert (row.seed_honoured, row.probe) == (True, {"sentences": ["known"]})
@@ -31,6 +31,6 @@ def test_a_probe_that_is_stopped_changes_nothing_that_was_known(answered: int) -
 def test_a_probe_keeps_what_it_found() -> None:
     with model("x") as served:
         made = register(served.address)
-        result = run_probe(Attempt(1, {"engine": made}, lambda *_: True, lambda: False))
+        result = run_probe(JobRun(1, {"engine": made}, lambda *_: True, lambda: False))
     assert result["up"] is True
     assert get_engine(made).probe["sentences"]

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from harnesslab import queue
+from harnesslab.actions.reruns import job_specs as orders
 from harnesslab.actions.reruns import lifecycle as reruns
-from harnesslab.actions.reruns import orders
 from harnesslab.actions.rollouts.recorder import Recorder
 from harnesslab.core.conditions.manifest import Known
 from harnesslab.core.errors import Conflict, InvalidValue
@@ -24,14 +23,14 @@ from harnesslab.queries.reruns.listing import recipe_of, rerun_view
 from harnesslab.queries.reruns.previews import preview
 from harnesslab.queries.rollouts.listing import facts_of, get_rollout
 from harnesslab.queries.rollouts.manifests import load_manifest
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.store.models import Engine, Job, LooseEvent, Rerun, Rollout
 from tests.recordings import recording
 from tests.runtime.driver.rig import case, model
 from tests.runtime.engines.loopback import response
 from tests.workers.ordering import order, recipe, register
 from workers.tasks import rollouts as task
-from workers.tasks.attempts import Attempt
+from workers.tasks.job_runs import JobRun
 
 pytestmark = pytest.mark.django_db
 
@@ -40,13 +39,13 @@ LIVE = RerunPlan(mode=Mode.LIVE)
 
 @pytest.fixture(autouse=True)
 def silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No bell reaches a worker; tests run jobs themselves."""
-    monkeypatch.setattr(queue, "ring", lambda *_: None)
+    """No wake-up reaches a worker; tests run jobs themselves."""
+    monkeypatch.setattr("harnesslab.queue.wake", lambda *_: None)
     monkeypatch.setattr(task, "PAUSE_S", 0.0)
 
 
 def run(job: Job, stopped: Callable[[], bool] = lambda: False) -> Mapping[str, Any]:
-    return task.run_rollout(Attempt(job.pk, job.payload, lambda *_: True, stopped))
+    return task.run_rollout(JobRun(job.pk, job.payload, lambda *_: True, stopped))
 
 
 def run_all(rerun: Rerun) -> None:
@@ -76,8 +75,8 @@ def test_a_rollout_is_stored_sealed_and_packed_with_its_recipe_and_manifest(tmp_
     assert (rollout.outcome, rollout.origin, rollout.grade) == ("solved", "live", "live-rerunnable")
     assert (rollout.steps, rollout.output_tokens, rollout.reward) == (2, 4, 1.0)
     assert not LooseEvent.objects.exists()
-    tape = StoredTape(rollout)
-    seals.verify(tape.trace(), tape.seals())
+    reader = StoredTraceReader(rollout)
+    seals.verify(reader.trace(), reader.seals())
     assert recipe_of(rollout).harness.revision == rollout.revision
     manifest = load_manifest(rollout.manifest_id)
     assert manifest["harness.revision"] == Known(rollout.revision, manifest["harness.revision"].provenance)  # type: ignore[union-attr]
@@ -112,7 +111,7 @@ def test_something_unforeseen_closes_the_rollout_and_shows(tmp_path: Path, monke
             run(order(recipe(tmp_path, case())))
     rollout = get_rollout(Rollout.objects.get().pk)
     assert rollout.outcome == "infra_error"
-    ended = StoredTape(rollout).trace().events[-1]
+    ended = StoredTraceReader(rollout).trace().events[-1]
     assert isinstance(ended, RolloutEnded)
     assert ended.error == "ZeroDivisionError: unforeseen"
 

@@ -8,9 +8,8 @@ import msgspec
 import pytest
 from django.db import IntegrityError
 
-from harnesslab import queue
+from harnesslab.actions.reruns import job_specs as orders
 from harnesslab.actions.reruns import lifecycle as reruns
-from harnesslab.actions.reruns import orders
 from harnesslab.actions.rollouts.recorder import Recorder, RolloutEnding, interrupt
 from harnesslab.core.errors import Conflict, InvalidValue
 from harnesslab.core.running.predicates import Predicate, What
@@ -31,8 +30,8 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No bell reaches a worker; tests run jobs themselves."""
-    monkeypatch.setattr(queue, "ring", lambda *_: None)
+    """No wake-up reaches a worker; tests run jobs themselves."""
+    monkeypatch.setattr("harnesslab.queue.wake", lambda *_: None)
     monkeypatch.setattr(task, "PAUSE_S", 0.0)
 
 

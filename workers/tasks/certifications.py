@@ -11,15 +11,15 @@ from harnesslab.core.measuring.certification import Certificate, CertificateVerd
 from harnesslab.queries.experiments.measurements import rollouts_of
 from harnesslab.queries.reruns.listing import recipe_of
 from harnesslab.queries.rollouts.manifests import load_manifest
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.runtime.driver.audit import audit
 from harnesslab.runtime.sandboxes.choice import sandboxes_for
-from workers.tasks.attempts import Attempt
+from workers.tasks.job_runs import JobRun
 
 _WORST = (CertificateVerdict.FORKED, CertificateVerdict.NO_CHAIN, CertificateVerdict.DETERMINISTIC)
 
 
-def run_certification(attempt: Attempt) -> dict[str, Any]:
+def run_certification(attempt: JobRun) -> dict[str, Any]:
     """Audit a case; the worst of its trials is its certificate."""
     case = str(attempt.payload["case"])
     rows = rollouts_of(int(attempt.payload["experiment"]), case)
@@ -30,7 +30,7 @@ def run_certification(attempt: Attempt) -> dict[str, Any]:
         if attempt.stopped():
             return {"cancelled": True}
         identity = load_manifest(row.manifest_id).identity
-        trace = StoredTape(row).trace()
+        trace = StoredTraceReader(row).trace()
         try:
             found.append(audit(recipe_of(row), trace, identity, sandboxes_for, attempt.stopped))
         except HarnessLabError:

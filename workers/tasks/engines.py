@@ -16,10 +16,10 @@ from harnesslab.core.running.ports import EngineDown, Health
 from harnesslab.queries.engines import get_engine
 from harnesslab.runtime.engines.catalogue import engine as make_engine
 from harnesslab.runtime.engines.probes import Probe, probe
-from workers.tasks.attempts import Attempt
+from workers.tasks.job_runs import JobRun
 
 
-def run_probe(attempt: Attempt) -> dict[str, Any]:
+def run_probe(attempt: JobRun) -> dict[str, Any]:
     """Check an engine's health, keep its facts, and probe seeds, repeats, token ids and streaming."""
     engine_id = int(attempt.payload["engine"])
     try:
@@ -31,7 +31,7 @@ def run_probe(attempt: Attempt) -> dict[str, Any]:
         raise
 
 
-def _asked(attempt: Attempt, engine_id: int) -> dict[str, Any]:
+def _asked(attempt: JobRun, engine_id: int) -> dict[str, Any]:
     row = get_engine(engine_id)
     client = make_engine(row.kind, row.address, row.model, row.options, settings.CONFIG.home)
     guarded = GuardedEngine(client, slots.slots(), row.pk, row.ceiling, row.model, attempt.stopped)

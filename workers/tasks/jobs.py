@@ -16,12 +16,12 @@ from harnesslab.actions.jobs import lifecycle as jobs
 from harnesslab.actions.jobs.leases import HeldLease
 from harnesslab.actions.projects import mirrors
 from harnesslab.actions.reruns import lifecycle as reruns
-from harnesslab.actions.trainings import epochs
+from harnesslab.actions.trainings import iterations as iterations
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.queue import TASK, app
-from workers.tasks.attempts import Attempt
 from workers.tasks.certifications import run_certification
 from workers.tasks.engines import run_probe
+from workers.tasks.job_runs import JobRun
 from workers.tasks.mirrors import run_mirror
 from workers.tasks.mlflow_imports import run_mlflow_import
 from workers.tasks.proposals import run_proposal
@@ -29,14 +29,14 @@ from workers.tasks.rollouts import run_rollout
 
 log = logging.getLogger(__name__)
 
-Work = Callable[[Attempt], dict[str, Any]]
+Work = Callable[[JobRun], dict[str, Any]]
 
 KINDS: Mapping[str, Work] = {
     "import": lambda attempt: uploads.run_import(dict(attempt.payload), attempt.progress),
     reruns.KIND: run_rollout,
     engines.PROBE: run_probe,
     certifications.KIND: run_certification,
-    epochs.PROPOSE: run_proposal,
+    iterations.PROPOSE: run_proposal,
     mirrors.KIND: run_mirror,
     mirrors.IMPORT: run_mlflow_import,
 }
@@ -61,8 +61,8 @@ def run_job(job_id: int) -> None:
         CLEANUPS[job.kind](job.payload)
     if jobs.has_ended(job.pk):
         progress.after(job.group)
-    if not _shutting_down:  # the sweeper rings for others
-        jobs.ring_next(job.queue)
+    if not _shutting_down:  # the sweeper wakes others
+        jobs.wake_next(job.queue)
 
 
 def _attempt(kind: str, payload: dict[str, Any], lease: HeldLease) -> None:
@@ -72,7 +72,7 @@ def _attempt(kind: str, payload: dict[str, Any], lease: HeldLease) -> None:
         jobs.fail(lease.job_id, lease.token, f"this version has no job of kind {kind!r}; it knows {_known()}")
         return
     try:
-        result = work(Attempt(lease.job_id, payload, lease.progress, lease.stopped))
+        result = work(JobRun(lease.job_id, payload, lease.progress, lease.stopped))
     except HarnessLabError as error:
         log.info("job %s failed: %s", lease.job_id, error.sentence)
         jobs.fail(lease.job_id, lease.token, error.sentence)

@@ -20,10 +20,10 @@ from harnesslab.queries.mirrors import (
     waiting_rollouts,
 )
 from harnesslab.runtime.mirror.server import ROLLOUT_TAG, MirrorFailed, TrackingServer
-from workers.tasks.attempts import Attempt
+from workers.tasks.job_runs import JobRun
 
 
-def run_mirror(attempt: Attempt) -> dict[str, Any]:
+def run_mirror(attempt: JobRun) -> dict[str, Any]:
     """Copy experiments as runs, then rollouts as traces of their runs; a pass that was killed is taken up."""
     mirror = get_target(int(attempt.payload["mirror"]))
     try:
@@ -40,7 +40,7 @@ def run_mirror(attempt: Attempt) -> dict[str, Any]:
 class _Pass:
     """One pass over what is missing."""
 
-    def __init__(self, mirror: MirrorTarget, attempt: Attempt) -> None:
+    def __init__(self, mirror: MirrorTarget, attempt: JobRun) -> None:
         self._mirror, self._attempt = mirror, attempt
         self._server = TrackingServer(mirror.address)
         self._where = self._server.experiment(mirror.name)

@@ -13,10 +13,10 @@ from harnesslab.formats.mlflow.run import record_of
 from harnesslab.formats.reading.inputs import InputFile, Unit
 from harnesslab.formats.reading.values import mapping, text
 from harnesslab.runtime.mirror.server import TrackingServer
-from workers.tasks.attempts import Attempt
+from workers.tasks.job_runs import JobRun
 
 
-def run_mlflow_import(attempt: Attempt) -> dict[str, Any]:
+def run_mlflow_import(attempt: JobRun) -> dict[str, Any]:
     """Import experiment by experiment; what is there already is found to be, so that a killed import goes on."""
     server = TrackingServer(str(attempt.payload["address"]))
     wanted = str(attempt.payload.get("experiment") or "")

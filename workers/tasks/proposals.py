@@ -6,20 +6,20 @@ from typing import Any
 
 from harnesslab.core.canonical import JSON, canonical_bytes
 from harnesslab.queries.trainings.evidence import evidence
-from harnesslab.queries.trainings.training import get_epoch, latest_memo, repository_of, training_plan, used_patches
+from harnesslab.queries.trainings.training import get_iteration, latest_memo, repository_of, training_plan, used_patches
 from harnesslab.runtime.training.proposers import Declined, Occasion, proposer
-from workers.tasks.attempts import Attempt
+from workers.tasks.job_runs import JobRun
 
 
-def run_proposal(attempt: Attempt) -> dict[str, Any]:
+def run_proposal(attempt: JobRun) -> dict[str, Any]:
     """Ask once, and keep the candidate under a ref; what became of it is the job's result."""
-    epoch = get_epoch(int(attempt.payload["epoch"]))
-    training = epoch.training
+    iteration = get_iteration(int(attempt.payload["epoch"]))
+    training = iteration.training
     repository = repository_of(training.project)
     occasion = Occasion(
-        base=epoch.base_commit,
+        base=iteration.base_commit,
         memo=latest_memo(training.project),
-        evidence=evidence(epoch.baseline) if epoch.baseline is not None else {},
+        evidence=evidence(iteration.baseline) if iteration.baseline is not None else {},
         used=used_patches(training),
     )
     attempt.progress(0, "asking the proposer for one change")

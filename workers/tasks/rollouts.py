@@ -14,24 +14,24 @@ from django.db import DatabaseError, connections
 
 from harnesslab.actions.engines import slots
 from harnesslab.actions.engines.guarded import GuardedEngine
+from harnesslab.actions.reruns import job_specs as orders
 from harnesslab.actions.reruns import lifecycle as reruns
-from harnesslab.actions.reruns import orders
 from harnesslab.actions.rollouts.recorder import Placement, Recorder, RolloutEnding
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.running.ports import EngineDown, SandboxRefused
 from harnesslab.core.running.recipe import HarnessKind, Recipe
 from harnesslab.core.running.record import altered
-from harnesslab.core.running.rollout import UNSCORABLE, Grade, Outcome, Recording, Source
+from harnesslab.core.running.rollout import UNSCORABLE, Outcome, Recording, Replayability, Source
 from harnesslab.core.trace.trace import Trace
 from harnesslab.queries.engines import engine_named
-from harnesslab.queries.reruns.orders import Order, load
+from harnesslab.queries.reruns.job_specs import JobSpec, load
 from harnesslab.runtime.driver.episode import DrivenEpisode
 from harnesslab.runtime.driver.run import Begun, Done, RolloutParts, run
 from harnesslab.runtime.engines.catalogue import engine as make_engine
 from harnesslab.runtime.sandboxes.choice import sandboxes_for
-from workers.tasks.attempts import Attempt
+from workers.tasks.job_runs import JobRun
 
-INFRA_ATTEMPTS = 3
+INFRA_TRIES = 3
 """How often a rollout is begun that infrastructure fails; each is kept, and the last one counts."""
 PAUSE_S = 1.0
 OWN_TOOLS = "tool: the agent runs its tools by itself, so that their results can't be served from a record"
@@ -42,22 +42,22 @@ class RolloutFailed(HarnessLabError):
     """Infrastructure failed a rollout at every attempt."""
 
 
-def run_rollout(attempt: Attempt) -> dict[str, Any]:
+def run_rollout(attempt: JobRun) -> dict[str, Any]:
     """Run the rollout that a job names; a rollout that a lost worker left open is closed first."""
     orders.interrupt_left_open(attempt.job)
     ended = orders.ended_already(attempt.job)
     if ended is not None:
         return {"rollout": ended.pk, "outcome": ended.outcome}
     order = load(attempt.payload)
-    for number in range(INFRA_ATTEMPTS):
+    for number in range(INFRA_TRIES):
         made = _Run(order, attempt).go()
         if made.cut_short and attempt.stopped():
             return {"cancelled": True, "rollout": made.rollout}
         if made.outcome is not Outcome.INFRA_ERROR:
             return {"rollout": made.rollout, "outcome": made.outcome.value}
-        if number + 1 < INFRA_ATTEMPTS:
+        if number + 1 < INFRA_TRIES:
             time.sleep(PAUSE_S * 2**number)
-    raise RolloutFailed(f"infrastructure failed it {INFRA_ATTEMPTS} times, the last time because {made.why}")
+    raise RolloutFailed(f"infrastructure failed it {INFRA_TRIES} times, the last time because {made.why}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Made:
 class _Run:
     """One execution of an order."""
 
-    def __init__(self, order: Order, attempt: Attempt) -> None:
+    def __init__(self, order: JobSpec, attempt: JobRun) -> None:
         self._order, self._attempt = order, attempt
         self._recorder: Recorder | None = None
         self._began = time.monotonic()
@@ -169,7 +169,7 @@ def _with_commit(recipe: Recipe, commit: str) -> Recipe:
     return msgspec.structs.replace(recipe, harness=harness)
 
 
-def _recording(order: Order, begun: Begun, model: str) -> Recording:
+def _recording(order: JobSpec, begun: Begun, model: str) -> Recording:
     """Return what is known of a rollout at its beginning."""
     recipe, belonging = order.recipe, order.belonging
     budgets = recipe.case.budgets
@@ -190,7 +190,7 @@ def _recording(order: Order, begun: Begun, model: str) -> Recording:
         trial_stated=True,
         tags=belonging.tags,
         origin=order.origin,
-        grade=Grade.LIVE,
+        grade=Replayability.LIVE,
         missing=OWN_TOOLS if recipe.harness.kind is HarnessKind.COMMAND else "",
         started_at=datetime.now(UTC),
         budgets={"steps": budgets.steps, "wall": budgets.wall, "context": budgets.context, "output": budgets.output},

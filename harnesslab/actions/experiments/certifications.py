@@ -9,19 +9,19 @@ from django.db import transaction
 
 from harnesslab.actions.jobs import lifecycle as jobs
 from harnesslab.actions.projects.mirrors import say_again
-from harnesslab.actions.reruns.lifecycle import BELLS, QUEUE
+from harnesslab.actions.reruns.lifecycle import QUEUE, WOKEN
 from harnesslab.core.canonical import digest
 from harnesslab.core.errors import Conflict, HarnessLabError
 from harnesslab.core.measuring.cells import Cell, by_case
 from harnesslab.core.measuring.certification import Certificate, chain_of
 from harnesslab.core.measuring.experiments import State
 from harnesslab.queries.experiments.cells import cells_of
-from harnesslab.queries.experiments.measurements import certificates_of, get_measured, plan_of
+from harnesslab.queries.experiments.measurements import certificates_of, get_measured, measuring_plan_of
 from harnesslab.queries.jobs.groups import audits_group
 from harnesslab.queries.reruns.listing import recipe_of
 from harnesslab.queries.rollouts.listing import get_rollout
 from harnesslab.queries.rollouts.manifests import load_manifest
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.store.models import Experiment, Job, JobState
 from harnesslab.store.models.jobs import ENDED
 from harnesslab.store.text import frozen
@@ -41,7 +41,7 @@ def ask_audits(experiment_id: int) -> bool:
     The last audit that ends gathers what they found; an audit that failed is made again.
     """
     row = get_measured(experiment_id)
-    plan_of(row)
+    measuring_plan_of(row)
     if row.state == State.RUNNING:
         raise Conflict("it is still being measured", where=row.name, hint="certify it when all rollouts have ended")
     if not row.certification:
@@ -79,7 +79,7 @@ def _order(experiment: Experiment, cases: Sequence[str]) -> None:
             idempotency_key=f"{group} {digest(case)[:16]}",
             queue_name=QUEUE,
             group=group,
-            silently=place >= BELLS,
+            silently=place >= WOKEN,
         )
 
 
@@ -116,7 +116,7 @@ def _held(cells: Sequence[Cell], offered: Sequence[tuple[str, Certificate]]) -> 
     alike = [(name, given) for name, given in offered if given.identity == identity]
     if not alike:
         return None
-    chain = chain_of(StoredTape(row).trace(), recipe_of(row))
+    chain = chain_of(StoredTraceReader(row).trace(), recipe_of(row))
     held = [(name, given) for name, given in alike if not chain.why_not and given.holds_for(chain.digest, identity)]
     return next((msgspec.structs.replace(given, inherited=given.inherited or name) for name, given in held), None)
 

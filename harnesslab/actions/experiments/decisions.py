@@ -8,7 +8,7 @@ import msgspec
 
 from harnesslab.actions.comparisons import prepare
 from harnesslab.actions.projects.mirrors import say_again
-from harnesslab.actions.rollouts.anatomies import prepare as prepare_anatomies
+from harnesslab.actions.rollouts.trace_statistics import prepare as prepare_anatomies
 from harnesslab.core.canonical import JSON
 from harnesslab.core.conditions.identity import IdentityDifference, identity_differences, refused
 from harnesslab.core.conditions.manifest import Difference
@@ -30,7 +30,7 @@ from harnesslab.queries.experiments.measurements import (
     crashed_by_harness,
     get_measured,
     measured,
-    plan_of,
+    measuring_plan_of,
 )
 from harnesslab.store.models import Experiment
 from harnesslab.store.text import frozen, storable
@@ -112,7 +112,7 @@ def _decision(name: str, before: Measured, after: Measured) -> Decision:
 
 def _beside(row: Experiment, found: list[Attribution], differences: list[IdentityDifference]) -> dict[str, JSON]:
     """Return what is kept beside the verdict: exclusions, attribution, faults, and how much it rests on."""
-    plan = plan_of(row)
+    plan = measuring_plan_of(row)
     gate = is_certified(plan.engine)
     excluded: dict[str, JSON] = {}
     if row.baseline is not None:

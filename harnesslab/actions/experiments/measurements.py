@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from harnesslab.accounts.models import User
 from harnesslab.actions.jobs import lifecycle as jobs
+from harnesslab.actions.reruns import job_specs as orders
 from harnesslab.actions.reruns import lifecycle as reruns
-from harnesslab.actions.reruns import orders
 from harnesslab.core.errors import Conflict
 from harnesslab.core.measuring.experiments import Binding, ExperimentKind, MeasuringPlan, State
 from harnesslab.core.running.cases import CaseDefinition
@@ -23,7 +23,7 @@ from harnesslab.queries.experiments.measurements import measured
 from harnesslab.queries.jobs.groups import rollouts_group
 from harnesslab.queries.panels import definition_of
 from harnesslab.queries.projects.bindings import binding_of
-from harnesslab.queries.reruns.orders import Belonging
+from harnesslab.queries.reruns.job_specs import Belonging
 from harnesslab.runtime.driver.checkout import resolve
 from harnesslab.store.models import AuditEntry, Experiment, Job, JobState, PanelRevision, Project, Training
 from harnesslab.store.models.jobs import ENDED
@@ -81,7 +81,7 @@ def _known(key: str) -> Experiment | None:
 
 
 def _order(row: Experiment, recipes: Iterable[Recipe], user: User | None) -> None:
-    """Queue a job a recipe; a few are rung for, and a worker that ends one rings for the next."""
+    """Queue a job a recipe; workers are woken for a few, and one that ends a job wakes the next."""
     project, panel = row.project.name, row.panel.panel.name if row.panel is not None else ""
     asked = ((recipe, Belonging(project, panel, row.name, recipe.trial)) for recipe in recipes)
     orders.order_all(asked, group=rollouts_group(row.pk), user=user)

@@ -39,9 +39,9 @@ def enqueue(
     group: str = "",
     silently: bool = False,
 ) -> Job:
-    """Queue a job and ring the bell on commit; the same idempotency key gives the job that is already there.
+    """Queue a job and wake a worker on commit; the same idempotency key gives the job that is already there.
 
-    One of many is queued `silently`: a worker that ends a job rings for the next. See `enqueue_all` too.
+    One of many is queued `silently`: a worker that ends a job wakes one for the next. See `enqueue_all` too.
     """
     if idempotency_key:
         known = Job.objects.filter(idempotency_key=idempotency_key).first()
@@ -59,21 +59,21 @@ def enqueue(
                 total=total,
             )
             if not silently:
-                transaction.on_commit(lambda: queue.ring(job.pk, queue_name))
+                transaction.on_commit(lambda: queue.wake(job.pk, queue_name))
     except IntegrityError:
         return Job.objects.get(idempotency_key=idempotency_key)
     return job
 
 
-def enqueue_all(waiting: Iterable[Job], *, bells: int) -> None:
-    """Queue many new jobs in few statements and ring for the first ones; raises `IntegrityError` for a known key."""
+def enqueue_all(waiting: Iterable[Job], *, wake_ups: int) -> None:
+    """Queue many new jobs in few statements and wake workers for the first; raises `IntegrityError` for a known key."""
     rows = iter(waiting)
     with transaction.atomic():
         while batch := list(islice(rows, BATCH)):
             made = Job.objects.bulk_create(batch)
-            for job in made[:bells]:
-                transaction.on_commit(partial(queue.ring, job.pk, job.queue))
-            bells = max(0, bells - len(made))
+            for job in made[:wake_ups]:
+                transaction.on_commit(partial(queue.wake, job.pk, job.queue))
+            wake_ups = max(0, wake_ups - len(made))
 
 
 def begin(kind: str, payload: dict[str, object], user: User | None = None) -> tuple[Job, str]:
@@ -153,11 +153,11 @@ def give_back(job_id: int, lease: str) -> bool:
     return bool(given)
 
 
-def ring_next(queue_name: str) -> None:
-    """Ring for the job that has waited longest in a queue, if one waits: called by a worker that has become free."""
+def wake_next(queue_name: str) -> None:
+    """Wake a worker for the job that has waited longest in a queue, if one waits; a freed worker calls it."""
     waiting = Job.objects.all().waiting(queue_name).values_list("pk", flat=True).first()
     if waiting is not None:
-        queue.ring(waiting, queue_name)
+        queue.wake(waiting, queue_name)
 
 
 def has_ended(job_id: int) -> bool:
@@ -203,14 +203,14 @@ def requeue_group(group: str) -> int:
         state=JobState.QUEUED, attempt=0, cancel_requested=False, ended_at=None, message="queued again", result={}
     )
     for name in queues:
-        transaction.on_commit(partial(ring_next, name))
+        transaction.on_commit(partial(wake_next, name))
     return count
 
 
 def sweep() -> int:
-    """Requeue, fail or end jobs whose worker is gone, and ring again; returns how many were expired.
+    """Requeue, fail or end jobs whose worker is gone, and wake workers again; returns how many were expired.
 
-    One ring a queue and sweep is enough, since a worker that ends a job rings for the next one; ringing for every
+    One wake-up a queue and sweep is enough, since a worker that ends a job wakes one for the next one; waking for every
     waiting job would pile up messages behind a long one.
     """
     now = timezone.now()
@@ -224,7 +224,7 @@ def sweep() -> int:
     )
     requeued = expired.update(state=JobState.QUEUED, lease="", lease_until=None, message=f"{lost}; queued again")
     for name in Job.objects.filter(state=JobState.QUEUED).order_by("queue").values_list("queue", flat=True).distinct():
-        ring_next(name)
+        wake_next(name)
     return failed + cancelled + requeued
 
 

@@ -21,11 +21,11 @@ from harnesslab.core.running.record import flows_on
 from harnesslab.core.running.rerun import Mode, RerunPlan, controls, unsafe_fork
 from harnesslab.core.running.rollout import UNSCORABLE
 from harnesslab.queries.engines import engine_named
-from harnesslab.queries.reruns.listing import get_rerun, plan_of, recipe_of
+from harnesslab.queries.reruns.listing import get_rerun, recipe_of, rerun_plan_of
 from harnesslab.queries.reruns.paths import parted_by_retry, same_as, strictest, unmoved
 from harnesslab.queries.reruns.previews import refusal
 from harnesslab.queries.rollouts.listing import get_rollout
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.runtime.driver.checkout import resolve
 from harnesslab.store.models import AuditEntry, RegressionCase, Rerun, Rollout
 from harnesslab.store.text import storable
@@ -33,8 +33,8 @@ from harnesslab.store.text import storable
 QUEUE = "gpu"
 KIND = "rollout"
 RETRIED = "infrastructure failed a request, which was tried again, so that they part there"
-BELLS = 16
-"""Attempts of a rerun that are rung for at once, enough for every worker that may be free."""
+WOKEN = 16
+"""Attempts of a rerun that workers are woken for at once: enough for every worker that may be free."""
 
 
 def request(
@@ -78,7 +78,7 @@ def _known(key: str, rollout_id: int, plan: RerunPlan, regression: RegressionCas
         return None
     if known.parent_id != rollout_id or known.regression_id != (regression.pk if regression is not None else None):
         raise Conflict(f"the key was used for a rerun of rollout {known.parent_id}", where="idempotency key")
-    then = plan_of(known)
+    then = rerun_plan_of(known)
     if msgspec.structs.replace(plan, revision="") != msgspec.structs.replace(then, revision=""):
         raise Conflict(f"the key was used for rerun {known.pk}, which has another plan", where="idempotency key")
     return known
@@ -88,7 +88,7 @@ def _resolved(rollout_id: int, plan: RerunPlan) -> RerunPlan:
     """Check a plan against its recording and name its harness revision by commit."""
     rollout = get_rollout(rollout_id)
     recipe = recipe_of(rollout)
-    trace = StoredTape(rollout).trace()
+    trace = StoredTraceReader(rollout).trace()
     shown = controls(trace, recipe.tools, kind=recipe.harness.kind.value)
     unsafe = unsafe_fork(trace, plan.from_step) if plan.from_step else None
     why = refusal(rollout, recipe, plan.checked(), shown, unsafe)
@@ -118,7 +118,7 @@ def _enqueue(rerun: Rerun, plan: RerunPlan, attempt: int, user: User | None, ste
         total=steps,
         queue_name=QUEUE,
         group=f"rerun {rerun.pk}",
-        silently=attempt >= BELLS,
+        silently=attempt >= WOKEN,
     )
 
 
@@ -154,7 +154,7 @@ def conclude(rollout: Rollout, *, diverged: bool) -> Conclusion:
     bad = _bad(rerun.regression, rollout)
     same = same_as(rerun.parent, rollout, contract, diverged=diverged)
     if same is False and not diverged:
-        if plan_of(rerun).self_test:
+        if rerun_plan_of(rerun).self_test:
             same = unmoved(rerun.parent, rollout, contract)
         elif parted_by_retry(rerun.parent, rollout, contract):
             return Conclusion(None, bad, RETRIED)
@@ -165,7 +165,7 @@ def _bad(case: RegressionCase | None, rollout: Rollout) -> bool | None:
     """Say whether a predicate was met; None where an attempt was cut short before it could be told."""
     if case is None:
         return None
-    trace, predicate = StoredTape(rollout).trace(), Predicate.from_json(case.predicate)
+    trace, predicate = StoredTraceReader(rollout).trace(), Predicate.from_json(case.predicate)
     met = predicate.met(trace, case.from_step)
     passed = any(event.step >= case.from_step + predicate.steps for event in trace.events)
     return None if met is False and rollout.outcome in UNSCORABLE and not passed else met
@@ -183,7 +183,7 @@ def make_regression(
     recipe_of(rollout)
     if from_step < 0:
         raise InvalidValue(f"no step: {from_step}", where="from step", hint="steps count from 0")
-    trace = StoredTape(rollout).trace()
+    trace = StoredTraceReader(rollout).trace()
     unsafe = unsafe_fork(trace, from_step)
     if unsafe is not None:
         raise Conflict(f"step {from_step + 1} can't be reached again: {unsafe.why}", hint=f"step {unsafe.nearest + 1}")

@@ -17,15 +17,15 @@ from harnesslab.core.canonical import JSON
 from harnesslab.core.contracts import comparators
 from harnesslab.core.contracts.contract import RAW
 from harnesslab.core.contracts.requests import RequestDigests
-from harnesslab.core.contracts.tape import kind_of
+from harnesslab.core.contracts.trace_reader import kind_of
 from harnesslab.core.errors import Conflict
-from harnesslab.core.measuring.anatomy import anatomy
+from harnesslab.core.measuring.trace_statistics import trace_statistics
 from harnesslab.core.running.rollout import Outcome, Recording
 from harnesslab.core.trace import packing, seals
 from harnesslab.core.trace.events import AnyEvent, ModelCall, RolloutEnded
 from harnesslab.core.trace.trace import Trace, TraceBuilder
 from harnesslab.queries.rollouts.listing import get_rollout
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.store.models import Event, LooseEvent, Rollout
 from harnesslab.store.models.events import KINDS, MAX_EVENTS, key
 from harnesslab.store.text import as_object, frozen, thawed
@@ -130,7 +130,7 @@ def interrupt(rollout_id: int) -> Rollout:
     rollout = get_rollout(rollout_id)
     if rollout.head is not None:
         raise Conflict("the rollout has already ended", where=f"rollout {rollout_id}")
-    kept = StoredTape(rollout).trace()
+    kept = StoredTraceReader(rollout).trace()
     count = len(kept.events) + 1
     step = kept.events[-1].step if kept.events else 0
     closing = RolloutEnded(outcome=Outcome.INTERRUPTED, count=count, step=step, error="its recorder was lost")
@@ -157,7 +157,7 @@ def _pack(rollout_id: int, trace: Trace, head: bytes, ending: RolloutEnding) -> 
         ended_at=now,
         seconds=(now - began).total_seconds() if began is not None else None,
         facts=frozen({**as_object(thawed(facts)), **(ending.facts or {})}),
-        anatomy=frozen(anatomy(trace, ending.outcome).to_json()),
+        anatomy=frozen(trace_statistics(trace, ending.outcome).to_json()),
         **_Tally.of(trace).columns(),
     )
     return get_rollout(rollout_id)

@@ -16,9 +16,9 @@ from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.contracts import comparators
 from harnesslab.core.contracts.contract import RAW, Contract
 from harnesslab.core.contracts.requests import RequestDigests
-from harnesslab.core.contracts.tape import kind_of
+from harnesslab.core.contracts.trace_reader import kind_of
 from harnesslab.core.errors import InvalidValue, LimitExceeded
-from harnesslab.core.measuring.anatomy import anatomy
+from harnesslab.core.measuring.trace_statistics import trace_statistics
 from harnesslab.core.running.rollout import Recording
 from harnesslab.core.trace import packing, seals
 from harnesslab.core.trace.events import ModelCall, Usage
@@ -69,7 +69,7 @@ def store_recording(recording: Recording, source: SourceFile | None) -> Rollout:
     chain = seals.seals(trace)
     rollout = new_row(recording, source)
     rollout.head, rollout.path = chain[-1], path.head
-    rollout.anatomy = frozen(anatomy(trace, recording.outcome).to_json())
+    rollout.anatomy = frozen(trace_statistics(trace, recording.outcome).to_json())
     rollout.save(force_insert=True)
     insert(Event, EVENT_COLUMNS, event_rows(rollout.pk, trace, chain))
     insert_chunks(rollout.pk, trace)

@@ -1,1 +1,1 @@
-"""Trainings: begun, stopped, taken up again, and moved forwards epoch by epoch."""
+"""Trainings: begun, stopped, taken up again, and moved forwards iteration by iteration."""

@@ -1,4 +1,4 @@
-"""Trainings: begun, stopped, and taken up again; `epochs` moves them forwards."""
+"""Trainings: begun, stopped, and taken up again; `iterations` moves them forwards."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from django.db import IntegrityError, transaction
 
 from harnesslab.accounts.models import User
 from harnesslab.actions.jobs import lifecycle as jobs
-from harnesslab.actions.trainings.epochs import advance, alone, begin_again
+from harnesslab.actions.trainings.iterations import advance, alone, begin_again
 from harnesslab.core.errors import Conflict, InvalidValue
 from harnesslab.core.measuring.experiments import State
-from harnesslab.core.training.training import OPEN, EpochState, TrainingPlan, TrainingState
+from harnesslab.core.training.training import OPEN, IterationState, TrainingPlan, TrainingState
 from harnesslab.queries.engines import engine_named
 from harnesslab.queries.experiments.criteria import criterion
 from harnesslab.queries.jobs.groups import audits_group, proposals_group, rollouts_group
 from harnesslab.queries.panels import definition_of
 from harnesslab.queries.trainings.training import get_training, repository_of
 from harnesslab.runtime.training.proposers import proposer
-from harnesslab.store.models import AuditEntry, Epoch, Experiment, PanelRevision, Project, Training
+from harnesslab.store.models import AuditEntry, Experiment, Iteration, PanelRevision, Project, Training
 from harnesslab.store.text import frozen
 
-MOST_EPOCHS = 1000
+MOST_ITERATIONS = 1000
 
 
 def train(
@@ -56,8 +56,8 @@ def _begin(project: Project, panel: PanelRevision, plan: TrainingPlan, user: Use
 
 
 def _check(project: Project, panel: PanelRevision, plan: TrainingPlan) -> None:
-    if not 1 <= plan.epochs <= MOST_EPOCHS:
-        raise InvalidValue(f"{plan.epochs} epochs", where="epochs", hint=f"from 1 to {MOST_EPOCHS}")
+    if not 1 <= plan.epochs <= MOST_ITERATIONS:
+        raise InvalidValue(f"{plan.epochs} iterations", where="epochs", hint=f"from 1 to {MOST_ITERATIONS}")
     plan.measure.checked()
     engine_named(plan.measure.engine)
     criterion(plan.criterion)
@@ -88,7 +88,7 @@ def stop(training_id: int) -> None:
 
 
 def resume(training_id: int) -> None:
-    """Go on where a training stopped; between two epochs, with the next one."""
+    """Go on where a training stopped; between two iterations, with the next one."""
     training = get_training(training_id)
     repository_of(training.project).refuse_dirty()
     again = Training.objects.filter(pk=training_id, state__in=(TrainingState.STOPPED, TrainingState.FAILED))
@@ -107,9 +107,9 @@ def _groups(training: Training) -> list[str]:
     """Return the groups of the jobs that a training waits for; experiments that are over are left as they are."""
     running = Experiment.objects.filter(training=training, state=State.RUNNING).values_list("pk", flat=True)
     groups = [rollouts_group(experiment) for experiment in running]
-    epoch = Epoch.objects.filter(training=training, state__in=OPEN).order_by("-number").first()
-    if epoch is None:
+    iteration = Iteration.objects.filter(training=training, state__in=OPEN).order_by("-number").first()
+    if iteration is None:
         return groups
-    if epoch.state == EpochState.CERTIFYING and epoch.baseline_id is not None:
-        groups.append(audits_group(epoch.baseline_id))
-    return [*groups, proposals_group(epoch.pk)]
+    if iteration.state == IterationState.CERTIFYING and iteration.baseline_id is not None:
+        groups.append(audits_group(iteration.baseline_id))
+    return [*groups, proposals_group(iteration.pk)]

@@ -135,7 +135,7 @@ def answers(address: str) -> bool:
 
 
 def _empty_broker(config: Config) -> None:
-    """Forget old messages of the embedded broker: the rows say what waits, and the sweeper rings for it."""
+    """Forget old messages of the embedded broker: the rows say what waits, and the sweeper wakes workers for it."""
     if not config.redis_url:
         queue = config.home / "broker" / "queue"
         shutil.rmtree(queue, ignore_errors=True)

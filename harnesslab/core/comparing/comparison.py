@@ -14,7 +14,7 @@ from harnesslab.core.conditions.manifest import ConditionPair, Difference, compa
 from harnesslab.core.contracts import scrub
 from harnesslab.core.contracts.comparators import Path, first_difference
 from harnesslab.core.contracts.contract import LADDER, TITLES, Contract, Level, Scope
-from harnesslab.core.contracts.tape import Tape, turns
+from harnesslab.core.contracts.trace_reader import TraceReader, turns
 from harnesslab.core.errors import NotComparable
 
 
@@ -56,13 +56,13 @@ class Comparison:
         return [pair for pair in self.conditions if pair.difference is Difference.DIFFERENT]
 
 
-def compare_tapes(a: Tape, b: Tape, contract: Contract) -> Comparison:
+def compare_traces(a: TraceReader, b: TraceReader, contract: Contract) -> Comparison:
     """Compare two traces; raises `NotComparable` where one lacks what the contract's level compares."""
     path_a, path_b = a.path(contract), b.path(contract)
     conditions = compare(a.manifest, b.manifest)
     declared = [pair for pair in conditions if pair.difference is Difference.DIFFERENT]
     raw_contract = Contract(Level.TEXT, (), contract.scope)
-    rows, summary = align_tapes(a, b, contract)
+    rows, summary = align_traces(a, b, contract)
     return Comparison(
         contract=contract,
         ladder={level: _rung(a, b, level, contract) for level in LADDER},
@@ -77,13 +77,13 @@ def compare_tapes(a: Tape, b: Tape, contract: Contract) -> Comparison:
     )
 
 
-def first_divergence(a: Tape, b: Tape, contract: Contract) -> Divergence | None:
+def first_divergence(a: TraceReader, b: TraceReader, contract: Contract) -> Divergence | None:
     """Say where two traces part under a contract, and why; None where they don't. Raises `NotComparable`."""
     declared = [pair for pair in compare(a.manifest, b.manifest) if pair.difference is Difference.DIFFERENT]
     return _divergence(a, b, a.path(contract), b.path(contract), declared)
 
 
-def align_tapes(a: Tape, b: Tape, contract: Contract) -> tuple[list[Row], alignment.Summary]:
+def align_traces(a: TraceReader, b: TraceReader, contract: Contract) -> tuple[list[Row], alignment.Summary]:
     """Align two traces by what the contract counts; rows name event positions."""
     path_a, path_b = a.path(contract), b.path(contract)
     items_a, items_b = _items(a, path_a), _items(b, path_b)
@@ -91,7 +91,9 @@ def align_tapes(a: Tape, b: Tape, contract: Contract) -> tuple[list[Row], alignm
     return _event_rows(rows, path_a, path_b), alignment.summarise(rows, items_a, items_b)
 
 
-def _divergence(a: Tape, b: Tape, path_a: Path, path_b: Path, declared: Sequence[ConditionPair]) -> Divergence | None:
+def _divergence(
+    a: TraceReader, b: TraceReader, path_a: Path, path_b: Path, declared: Sequence[ConditionPair]
+) -> Divergence | None:
     position = first_difference(path_a, path_b)
     if position is None:
         return None
@@ -100,7 +102,7 @@ def _divergence(a: Tape, b: Tape, path_a: Path, path_b: Path, declared: Sequence
     return diagnose(a, b, at_a, at_b, declared, path_a.contract)
 
 
-def _rung(a: Tape, b: Tape, level: Level, contract: Contract) -> Rung:
+def _rung(a: TraceReader, b: TraceReader, level: Level, contract: Contract) -> Rung:
     """Compare at one level, with the contract's rules and scope."""
     at_level = Contract(level, contract.rules, contract.scope)
     try:
@@ -110,9 +112,10 @@ def _rung(a: Tape, b: Tape, level: Level, contract: Contract) -> Rung:
     return Rung.EQUAL if same else Rung.DIFFERENT
 
 
-def _items(tape: Tape, path: Path) -> list[Item]:
+def _items(reader: TraceReader, path: Path) -> list[Item]:
     return [
-        Item(path.own_at(position), tape.kinds[index], tape.steps[index]) for position, index in enumerate(path.indices)
+        Item(path.own_at(position), reader.kinds[index], reader.steps[index])
+        for position, index in enumerate(path.indices)
     ]
 
 
@@ -133,7 +136,7 @@ def _aligned(path_a: Path, path_b: Path, items_a: list[Item], items_b: list[Item
     ]
 
 
-def _marked(rows: list[Row], a: Tape, b: Tape, contract: Contract) -> list[Row]:
+def _marked(rows: list[Row], a: TraceReader, b: TraceReader, contract: Contract) -> list[Row]:
     """Mark the rows that are equal only after the contract's rules."""
     if not contract.rules:
         return rows

@@ -1,6 +1,6 @@
 """Why two traces part: from evidence at the first differing event, never from a guess.
 
-`diagnose` is given where the first raw difference is, in causal order, and both tapes. It returns the boundary,
+`diagnose` is given where the first raw difference is, in causal order, and both trace readers. It returns the boundary,
 the cause, a clause that says why, and the evidence it rests on.
 """
 
@@ -29,7 +29,7 @@ from harnesslab.core.comparing.model_divergence import model_finding
 from harnesslab.core.conditions.manifest import ConditionPair
 from harnesslab.core.contracts.comparators import ContentReader
 from harnesslab.core.contracts.contract import RAW, Contract, Level, Scope
-from harnesslab.core.contracts.tape import Tape
+from harnesslab.core.contracts.trace_reader import TraceReader
 from harnesslab.core.trace.events import AnyEvent, ModelCall, ToolCall, UserTurn, boundary
 
 _NO_EXCERPT = frozenset({"tool", "error", "attempt", "exit code", "token ids", "log-probabilities", "finish reason"})
@@ -59,8 +59,8 @@ class Divergence:
 
 
 def diagnose(
-    a: Tape,
-    b: Tape,
+    a: TraceReader,
+    b: TraceReader,
     at_a: int | None,
     at_b: int | None,
     declared: Sequence[ConditionPair],
@@ -103,8 +103,8 @@ def _causal_boundary(left: AnyEvent | None, right: AnyEvent | None) -> str:
 
 
 def _find(
-    a: Tape,
-    b: Tape,
+    a: TraceReader,
+    b: TraceReader,
     at_a: int | None,
     at_b: int | None,
     left: AnyEvent | None,
@@ -133,12 +133,12 @@ def _find(
     return boundary_finding(left, right, declared)
 
 
-def _silent(tape: Tape) -> bool:
+def _silent(reader: TraceReader) -> bool:
     """Say whether a trace holds neither a model's nor a user's nor a tool's part of a conversation."""
-    return not {"model_call", "user_turn", "tool_call"} & set(tape.kinds)
+    return not {"model_call", "user_turn", "tool_call"} & set(reader.kinds)
 
 
-def _user(a: Tape, at_a: int, left: UserTurn, right: UserTurn) -> Finding:
+def _user(a: TraceReader, at_a: int, left: UserTurn, right: UserTurn) -> Finding:
     """Explain two user turns; who wrote the opening message, a person or a harness's template, isn't recorded."""
     if left.simulated or right.simulated:
         why = "the simulated user said something different"
@@ -171,7 +171,13 @@ def _alike(a: JSON, b: JSON) -> bool:
 
 
 def _other_call(
-    a: Tape, b: Tape, at_a: int, at_b: int, left: ToolCall, right: ToolCall, declared: Sequence[ConditionPair]
+    a: TraceReader,
+    b: TraceReader,
+    at_a: int,
+    at_b: int,
+    left: ToolCall,
+    right: ToolCall,
+    declared: Sequence[ConditionPair],
 ) -> Finding:
     """Explain two tool calls that ask for different things, from the model calls that emitted them."""
     asked = (pair("tool", left.name, right.name), pair("arguments", left.arguments, right.arguments))
@@ -191,23 +197,25 @@ def _other_call(
     return Finding(found.cause, f"{what}: {found.why}", (*asked, *found.evidence), found.token_index, boundary="model")
 
 
-def _calls_of(tape: Tape, at: int, call: ToolCall) -> list[bytes]:
+def _calls_of(reader: TraceReader, at: int, call: ToolCall) -> list[bytes]:
     """Return what a call and its parallel calls asked for, whatever their order."""
     found = []
     for step in (-1, 1):
         index = at if step > 0 else at - 1
-        while 0 <= index < len(tape.kinds) and tape.kinds[index] == "tool_call" and tape.steps[index] == call.step:
-            event = tape.event(index)
+        while (
+            0 <= index < len(reader.kinds) and reader.kinds[index] == "tool_call" and reader.steps[index] == call.step
+        ):
+            event = reader.event(index)
             if isinstance(event, ToolCall) and event.agent == call.agent:
                 found.append(canonical_bytes([event.name, event.arguments, event.raw]))
             index += step
     return sorted(found)
 
 
-def _emitter(tape: Tape, before: int, agent: str) -> int | None:
+def _emitter(reader: TraceReader, before: int, agent: str) -> int | None:
     """Return the position of the accepted model call of an agent that precedes a tool call."""
     for index in range(before - 1, -1, -1):
-        event = tape.event(index) if tape.kinds[index] == "model_call" else None
+        event = reader.event(index) if reader.kinds[index] == "model_call" else None
         if isinstance(event, ModelCall) and event.agent == agent and event.error is None:
             return index
     return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from harnesslab.core.canonical import JSON, canonical_bytes
 from harnesslab.core.contracts.comparators import ContentReader
 from harnesslab.core.contracts.contract import RAW, Contract
-from harnesslab.core.contracts.tape import Tape
+from harnesslab.core.contracts.trace_reader import TraceReader
 from harnesslab.core.trace.events import (
     AnyEvent,
     ClockRead,
@@ -44,7 +44,7 @@ class InputDifference:
 
 
 def first_input_difference(
-    a: Tape, b: Tape, at_a: int, at_b: int, contract: Contract = RAW, start: int = 0
+    a: TraceReader, b: TraceReader, at_a: int, at_b: int, contract: Contract = RAW, start: int = 0
 ) -> InputDifference | None:
     """Compare the inputs of two model calls, ids renamed and the contract's rules applied; None where they are equal.
 
@@ -60,7 +60,9 @@ def first_input_difference(
     return None
 
 
-def _trace_back(a: Tape, b: Tape, at_a: int, at_b: int, position: int, one: JSON, two: JSON) -> InputDifference:
+def _trace_back(
+    a: TraceReader, b: TraceReader, at_a: int, at_b: int, position: int, one: JSON, two: JSON
+) -> InputDifference:
     seen_a, seen_b = view(one) if one is not None else None, view(two) if two is not None else None
     shown = seen_a or seen_b or MessageView("unknown")
     label = f"message {position} ({shown.role})"
@@ -81,19 +83,19 @@ def _trace_back(a: Tape, b: Tape, at_a: int, at_b: int, position: int, one: JSON
 
 
 def _emitters(
-    a: Tape, b: Tape, at_a: int, at_b: int, seen_a: MessageView, seen_b: MessageView
+    a: TraceReader, b: TraceReader, at_a: int, at_b: int, seen_a: MessageView, seen_b: MessageView
 ) -> tuple[int, int] | None:
     """Return the model calls that gave two assistant messages, where both are recorded."""
     from_a, from_b = _emitter(a, at_a, seen_a), _emitter(b, at_b, seen_b)
     return None if from_a is None or from_b is None else (from_a, from_b)
 
 
-def _emitter(tape: Tape, before: int, seen: MessageView) -> int | None:
+def _emitter(reader: TraceReader, before: int, seen: MessageView) -> int | None:
     if seen.role not in ("assistant", "model"):
         return None
     asked = [(call.name, canonical_bytes(call.arguments)) for call in seen.tool_calls]
     for index in range(before - 1, -1, -1):
-        event = tape.event(index) if tape.kinds[index] == "model_call" else None
+        event = reader.event(index) if reader.kinds[index] == "model_call" else None
         if (
             isinstance(event, ModelCall)
             and (event.text or event.refusal or "") == seen.text
@@ -103,7 +105,9 @@ def _emitter(tape: Tape, before: int, seen: MessageView) -> int | None:
     return None
 
 
-def _producer(a: Tape, b: Tape, at_a: int, at_b: int, seen_a: MessageView, seen_b: MessageView) -> tuple[str, str]:
+def _producer(
+    a: TraceReader, b: TraceReader, at_a: int, at_b: int, seen_a: MessageView, seen_b: MessageView
+) -> tuple[str, str]:
     if seen_a.role != seen_b.role:
         return "harness", f"the harness sent a message as {seen_a.role} in A and as {seen_b.role} in B"
     if seen_a.answers or seen_a.role == "tool":
@@ -121,17 +125,17 @@ def _producer(a: Tape, b: Tape, at_a: int, at_b: int, seen_a: MessageView, seen_
     return "harness", f"the harness sent {known.get(seen_a.role, f'another {seen_a.role} message')}"
 
 
-def _differs_by(kind: str, a: Tape, b: Tape, at_a: int, at_b: int, text_a: str, text_b: str) -> bool:
+def _differs_by(kind: str, a: TraceReader, b: TraceReader, at_a: int, at_b: int, text_a: str, text_b: str) -> bool:
     """Say whether two texts differ by what events of a boundary gave, and by nothing else."""
     given_a, given_b = _given(kind, a, at_a, text_a), _given(kind, b, at_b, text_b)
     return bool(given_a and given_b) and given_a != given_b and text_a.replace(given_a, given_b) == text_b
 
 
-def _given(kind: str, tape: Tape, before: int, text: str) -> str:
+def _given(kind: str, reader: TraceReader, before: int, text: str) -> str:
     """Return the latest non-empty text that a boundary gave and that is part of a message."""
     for index in range(before - 1, -1, -1):
-        if tape.kinds[index].startswith(kind):
-            given = _value(tape.event(index))
+        if reader.kinds[index].startswith(kind):
+            given = _value(reader.event(index))
             if given and given in text:
                 return given
     return ""
@@ -150,12 +154,12 @@ def _value(event: AnyEvent) -> str:
     return ""
 
 
-def _tool_call(tape: Tape, before: int, seen: MessageView) -> ToolCall | None:
+def _tool_call(reader: TraceReader, before: int, seen: MessageView) -> ToolCall | None:
     """Find the call that a message answers, by id or by its text, walking back."""
     for index in range(before - 1, -1, -1):
-        if tape.kinds[index] != "tool_call":
+        if reader.kinds[index] != "tool_call":
             continue
-        event = tape.event(index)
+        event = reader.event(index)
         if isinstance(event, ToolCall) and (
             event.id == seen.answers if seen.answers else bool(event.result) and text_of(event.result) in seen.text
         ):
@@ -163,16 +167,16 @@ def _tool_call(tape: Tape, before: int, seen: MessageView) -> ToolCall | None:
     return None
 
 
-def _said_alone(tape: Tape, before: int, seen: MessageView, other: Tape, before_other: int) -> bool:
+def _said_alone(reader: TraceReader, before: int, seen: MessageView, other: TraceReader, before_other: int) -> bool:
     """Say whether the user said a message in one trace and not in the other, where only the harness left it out."""
-    return _said(tape, before, seen) and not _said(other, before_other, seen)
+    return _said(reader, before, seen) and not _said(other, before_other, seen)
 
 
-def _said(tape: Tape, before: int, seen: MessageView) -> bool:
+def _said(reader: TraceReader, before: int, seen: MessageView) -> bool:
     """Say whether a user turn before the call holds the message's text."""
     for index in range(before - 1, -1, -1):
-        if tape.kinds[index] == "user_turn":
-            event = tape.event(index)
+        if reader.kinds[index] == "user_turn":
+            event = reader.event(index)
             if isinstance(event, UserTurn) and text_of(event.content) == seen.text:
                 return True
     return False

@@ -25,13 +25,13 @@ from harnesslab.core.comparing.evidence import (
 from harnesslab.core.comparing.input_difference import InputDifference, first_input_difference
 from harnesslab.core.conditions.manifest import ConditionPair
 from harnesslab.core.contracts.contract import RAW, Contract
-from harnesslab.core.contracts.tape import Tape
+from harnesslab.core.contracts.trace_reader import TraceReader
 from harnesslab.core.trace.events import Fidelity, ModelCall
 
 
 def model_finding(
-    a: Tape,
-    b: Tape,
+    a: TraceReader,
+    b: TraceReader,
     at_a: int,
     at_b: int,
     left: ModelCall,
@@ -71,7 +71,11 @@ def model_finding(
 
 
 def _earlier(
-    a: Tape, b: Tape, difference: InputDifference, emitters: tuple[int, int], declared: Sequence[ConditionPair]
+    a: TraceReader,
+    b: TraceReader,
+    difference: InputDifference,
+    emitters: tuple[int, int],
+    declared: Sequence[ConditionPair],
 ) -> Finding:
     """Explain two inputs that hold different earlier answers by the calls that gave those."""
     at_a, at_b = emitters

@@ -12,8 +12,8 @@ from enum import StrEnum
 
 import msgspec
 
-from harnesslab.core.measuring.anatomy import Anatomy
 from harnesslab.core.measuring.cells import Cell, Cells, solved_cases
+from harnesslab.core.measuring.trace_statistics import TraceStatistics
 from harnesslab.core.running.rollout import UNSCORABLE, Outcome
 
 Value = int | float | None
@@ -69,7 +69,7 @@ def _scorable(baseline: Cells, candidate: Cells) -> set[str]:
     }
 
 
-def _anatomies(side: Cells, cases: Iterable[str]) -> list[Anatomy]:
+def _anatomies(side: Cells, cases: Iterable[str]) -> list[TraceStatistics]:
     return [cell.anatomy for case in sorted(cases) for cell in side[case] if cell.anatomy is not None]
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-from harnesslab.core.measuring.anatomy import Anatomy
 from harnesslab.core.measuring.cells import Cell, by_case, solved_cases
+from harnesslab.core.measuring.trace_statistics import TraceStatistics
 from harnesslab.core.running.rollout import UNCOUNTED, Outcome
 
 
@@ -124,7 +124,7 @@ class Levers:
     total: Lever
 
 
-def tokens_of(found: Anatomy, view: View) -> int | None:
+def tokens_of(found: TraceStatistics, view: View) -> int | None:
     """Return the tokens of a rollout; None where it had answers and none states any."""
     parts = {"input": (found.input, found.served_input), "output": (found.output, found.served_output)}
     names = ("input", "output") if view.kind is TokenKind.TOTAL else (view.kind.value,)
@@ -137,7 +137,7 @@ def tokens_of(found: Anatomy, view: View) -> int | None:
     return total
 
 
-def calls_of(found: Anatomy, view: View) -> int:
+def calls_of(found: TraceStatistics, view: View) -> int:
     """Return the answers of a rollout that are counted."""
     return found.calls + (found.served if view.answers is Answers.USED else 0)
 

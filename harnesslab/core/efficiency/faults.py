@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from harnesslab.core.efficiency.factors import Ratio
-from harnesslab.core.measuring.anatomy import Anatomy, Repair
 from harnesslab.core.measuring.cells import Cell
+from harnesslab.core.measuring.trace_statistics import Repair, TraceStatistics
 from harnesslab.core.running.rollout import UNCOUNTED, Outcome
 from harnesslab.core.trace.tool_uses import ToolUse
 
@@ -102,7 +102,7 @@ def tools(cells: Iterable[Cell]) -> dict[str, ToolUse]:
     """Add up the calls of each tool, the most called first."""
     sums: dict[str, ToolUse] = {}
     for cell in cells:
-        for name, use in (cell.anatomy or Anatomy()).tools.items():
+        for name, use in (cell.anatomy or TraceStatistics()).tools.items():
             before = sums.get(name, ToolUse())
             sums[name] = ToolUse(
                 before.calls + use.calls,

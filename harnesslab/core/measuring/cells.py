@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from harnesslab.core.measuring.anatomy import Anatomy
+from harnesslab.core.measuring.trace_statistics import TraceStatistics
 from harnesslab.core.running.rollout import VERDICT_UNTRUSTED, Outcome
 
 
@@ -27,7 +27,7 @@ class Cell:
     cached: int | None = None
     path: bytes = b""
     """Digest of its whole path; equal paths behaved equally."""
-    anatomy: Anatomy | None = None
+    anatomy: TraceStatistics | None = None
     superseded: tuple[int, ...] = ()
     """Earlier rollouts of the same case and trial, which don't count."""
 

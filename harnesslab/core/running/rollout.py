@@ -47,7 +47,7 @@ class Origin(StrEnum):
     IMPORTED = "imported"
 
 
-class Grade(StrEnum):
+class Replayability(StrEnum):
     """What can be rerun of a rollout."""
 
     RECORDED = "recorded-rerunnable"
@@ -93,7 +93,7 @@ class Recording:
     tags: Sequence[str] = ()
     reward: float | None = None
     origin: Origin = Origin.IMPORTED
-    grade: Grade = Grade.VIEW_ONLY
+    grade: Replayability = Replayability.VIEW_ONLY
     missing: str = ""
     """The boundary that keeps the grade from being higher, and why."""
     started_at: datetime | None = None

@@ -14,7 +14,7 @@ _FACTS = re.compile(rf"^{re.escape(FACTS)}\s*$(?:.*?^{NEWEST}[^\n]*$|.*)", re.MU
 
 @dataclass(frozen=True, slots=True)
 class Concluded:
-    """One epoch, as the memo tells it."""
+    """One iteration, as the memo tells it."""
 
     number: int
     """Zero-based."""
@@ -36,22 +36,22 @@ def notes_of(memo: str) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def written(notes: str, epochs: Iterable[Concluded], newest: str) -> str:
-    """Return the memo: notes as they were left, then the facts, one line a candidate in the order of epochs."""
+def written(notes: str, iterations: Iterable[Concluded], newest: str) -> str:
+    """Return the memo: notes as they were left, then the facts, one line a candidate in the order of iterations."""
     lines = [notes.strip() or TITLE, "", FACTS, ""]
-    for epoch in epochs:
-        lines += _lines(epoch)
+    for iteration in iterations:
+        lines += _lines(iteration)
     return "\n".join([*lines, "", f"{NEWEST}{_plain(newest) or 'none'}.", ""])
 
 
-def _lines(epoch: Concluded) -> list[str]:
-    name = f"`{epoch.commit[:12]}` " if epoch.commit else ""
-    first = f"- {name}epoch {epoch.number + 1}: {_plain(epoch.mechanism) or 'no change'}"
-    if epoch.solved is None:
-        return [first, f"  - {epoch.state} ({_plain(epoch.reason)})"]
-    new, lost = (", ".join(map(_plain, cases)) or "none" for cases in (epoch.new, epoch.lost))
-    score = f"solved {epoch.solved}/{epoch.total}, baseline {epoch.before}"
-    return [first, f"  - {epoch.state} ({_plain(epoch.reason)}); {score}; new: {new}; lost: {lost}"]
+def _lines(iteration: Concluded) -> list[str]:
+    name = f"`{iteration.commit[:12]}` " if iteration.commit else ""
+    first = f"- {name}iteration {iteration.number + 1}: {_plain(iteration.mechanism) or 'no change'}"
+    if iteration.solved is None:
+        return [first, f"  - {iteration.state} ({_plain(iteration.reason)})"]
+    new, lost = (", ".join(map(_plain, cases)) or "none" for cases in (iteration.new, iteration.lost))
+    score = f"solved {iteration.solved}/{iteration.total}, baseline {iteration.before}"
+    return [first, f"  - {iteration.state} ({_plain(iteration.reason)}); {score}; new: {new}; lost: {lost}"]
 
 
 def _plain(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Training as values: what is asked of the loop, and the states of it and its epochs."""
+"""Training as values: what is asked of the loop, and the states of it and its iterations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harnesslab.core.documents import read
 from harnesslab.core.measuring.experiments import MeasuringPlan
 
 SKIPS = 2
-"""So many epochs in a row without a measured candidate stop a training."""
+"""So many iterations in a row without a measured candidate stop a training."""
 
 
 class TrainingState(StrEnum):
@@ -20,13 +20,13 @@ class TrainingState(StrEnum):
 
     RUNNING = "running"
     STOPPED = "stopped"
-    """On request, or since epochs were skipped; it can go on."""
+    """On request, or since iterations were skipped; it can go on."""
     DONE = "done"
     FAILED = "failed"
 
 
-class EpochState(StrEnum):
-    """Where an epoch is; each state names what it waits for."""
+class IterationState(StrEnum):
+    """Where an iteration is; each state names what it waits for."""
 
     BASELINE = "baseline"
     """The baseline is being measured."""
@@ -42,7 +42,9 @@ class EpochState(StrEnum):
     """No candidate was measured."""
 
 
-OPEN = frozenset({EpochState.BASELINE, EpochState.CERTIFYING, EpochState.PROPOSING, EpochState.MEASURING})
+OPEN = frozenset(
+    {IterationState.BASELINE, IterationState.CERTIFYING, IterationState.PROPOSING, IterationState.MEASURING}
+)
 
 
 class ProposerKind(StrEnum):
@@ -55,7 +57,7 @@ class ProposerKind(StrEnum):
 
 
 class Proposer(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Who proposes one bounded change an epoch."""
+    """Who proposes one bounded change an iteration."""
 
     kind: ProposerKind
     folder: str = ""
@@ -75,7 +77,7 @@ class TrainingPlan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkno
     measure: MeasuringPlan
     proposer: Proposer
     epochs: int
-    """Most epochs."""
+    """Most iterations."""
     criterion: str = "strict_pareto"
     certify: bool = True
     remeasure: bool = False

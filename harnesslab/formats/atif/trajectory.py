@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from harnesslab.core.canonical import JSON, digest
 from harnesslab.core.conditions.manifest import Manifest
-from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
 from harnesslab.core.trace.events import RolloutStarted
 from harnesslab.core.trace.messages import text_of
 from harnesslab.core.trace.trace import TraceBuilder
@@ -111,7 +111,7 @@ def _recording(document: Mapping[str, JSON], source: Source, report: Report) -> 
         harness=text(agent.get("name")),
         revision=text(agent.get("version")),
         model=model,
-        grade=Grade.VIEW_ONLY,
+        grade=Replayability.VIEW_ONLY,
         missing=MISSING,
         started_at=began,
         ended_at=max(times) if times else None,

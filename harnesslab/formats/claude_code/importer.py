@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from harnesslab.core.canonical import JSON
 from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.errors import FormatRefused
-from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
 from harnesslab.formats.claude_code.session import Session
 from harnesslab.formats.reading.fields import epoch_time, line_at, moment, most_used, rows_of, stem
 from harnesslab.formats.reading.inputs import JsonLine, Report, Unit
@@ -130,7 +130,7 @@ def _recording(name: str, case: str, lines: list[JsonLine], place: _Place, sourc
         harness=NAME,
         revision=versions[0] if versions else "",
         model=model,
-        grade=Grade.VIEW_ONLY,
+        grade=Replayability.VIEW_ONLY,
         missing=_MISSING,
         started_at=epoch_time(start),
         ended_at=epoch_time(times[-1] if times else None),

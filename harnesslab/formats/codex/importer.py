@@ -13,7 +13,7 @@ from typing import Any
 from harnesslab.core.canonical import JSON
 from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.errors import FormatRefused
-from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
 from harnesslab.core.trace import usage
 from harnesslab.core.trace.events import HarnessAction, RolloutStarted
 from harnesslab.core.trace.messages import text_of
@@ -95,7 +95,7 @@ def _recording(lines: Sequence[JsonLine], source: Source, name: str) -> Recordin
         harness=NAME,
         revision=text(meta.get("cli_version")),
         model=text(turn.get("model")),
-        grade=Grade.VIEW_ONLY,
+        grade=Replayability.VIEW_ONLY,
         missing=_MISSING,
         started_at=epoch_time(times[0] if times else None),
         ended_at=epoch_time(times[-1] if times else None),

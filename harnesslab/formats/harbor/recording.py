@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.conditions.manifest import Manifest
-from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
 from harnesslab.core.trace.events import RolloutStarted
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.harbor import job as harbor_job
@@ -53,7 +53,7 @@ def recording(
         trial_stated=bool(beside),
         tags=("superseded attempt",) if replaced else (),
         reward=None if outcome in _UNTRUSTED else reward,
-        grade=Grade.VIEW_ONLY,
+        grade=Replayability.VIEW_ONLY,
         missing=missing,
         started_at=instant(result.get("started_at")),
         ended_at=instant(result.get("finished_at")),

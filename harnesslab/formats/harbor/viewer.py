@@ -10,7 +10,7 @@ from typing import Any
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.conditions.manifest import Manifest
-from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
 from harnesslab.core.trace.events import (
     HarnessAction,
     RolloutStarted,
@@ -81,7 +81,7 @@ def _recording(document: Mapping[str, JSON], source: Source, report: Report) -> 
         case=case,
         source=source,
         reward=None if passed is None else float(passed),
-        grade=Grade.VIEW_ONLY,
+        grade=Replayability.VIEW_ONLY,
         missing="model: the requests are not recorded; neither agent nor model is named",
         started_at=began,
         ended_at=max(times) if times else None,

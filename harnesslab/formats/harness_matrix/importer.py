@@ -9,7 +9,7 @@ from functools import partial
 from harnesslab.core.canonical import JSON, Digest, digest
 from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.measuring.experiments import ExperimentKind, ExperimentRecord
-from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
 from harnesslab.core.trace.events import ModelCall, RolloutStarted, TestResult, ToolCall, Usage, UserTurn, Verification
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.harness_matrix.results import Results, Trial
@@ -93,7 +93,7 @@ def _recording(results: Results, trial: Trial, source: Source) -> Recording:
         trial_stated=True,
         tags=("hard fail",) if items(row.get("hard_fails")) else (),
         reward=None if outcome in (Outcome.NOT_RUN, Outcome.CRASH) else float(outcome is Outcome.SOLVED),
-        grade=Grade.VIEW_ONLY,
+        grade=Replayability.VIEW_ONLY,
         missing=_MISSING,
         started_at=begun,
         ended_at=begun + timedelta(seconds=took) if begun and took is not None else None,

@@ -13,7 +13,7 @@ from harnesslab.core.trace.events import RolloutStarted
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.companions import INDEX, MEMO
 from harnesslab.formats.harness_training.record import record_of
-from harnesslab.formats.harness_training.run import Run, budgets, grade_of, manifest_of
+from harnesslab.formats.harness_training.run import Run, budgets, manifest_of, replayability_of
 from harnesslab.formats.harness_training.steps import StepsReader
 from harnesslab.formats.reading.inputs import InputFile, Report, Unit, json_lines
 from harnesslab.formats.reading.sniff import Shape
@@ -174,7 +174,7 @@ def _recording(run: Run, task: str, path: str, position: int, report: Report) ->
     builder.events.insert(0, RolloutStarted(manifest=manifest.digest))
     outcome = Outcome.INTERRUPTED if archived else _outcome(run, task, result, reader, path, report)
     reward = number(mapping(result.get("metrics")).get("reward"))
-    grade, missing = grade_of(run, reader, path)
+    grade, missing = replayability_of(run, reader, path)
     return Recording(
         manifest=manifest,
         trace=builder.close(outcome, error=text(result.get("error")) or None),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from harnesslab.core.canonical import JSON, Digest
 from harnesslab.core.conditions.manifest import Manifest
-from harnesslab.core.running.rollout import Grade
+from harnesslab.core.running.rollout import Replayability
 from harnesslab.formats.harness_training.steps import StepsReader
 from harnesslab.formats.reading.inputs import Unit
 from harnesslab.formats.reading.values import items, mapping, number, stated, text
@@ -78,14 +78,17 @@ def manifest_of(run: Run, task: str, reader: StepsReader) -> Manifest:
     return Manifest.of(values, unknown="not recorded by harness-training runs", reasons=reasons)
 
 
-def grade_of(run: Run, reader: StepsReader, path: str) -> tuple[Grade, str]:
+def replayability_of(run: Run, reader: StepsReader, path: str) -> tuple[Replayability, str]:
     """Say what can be rerun of a rollout: (grade, missing boundary and why)."""
     if not path or not reader.builder.payloads:
-        return Grade.VIEW_ONLY, "model: the rollout has no recorded step"
+        return Replayability.VIEW_ONLY, "model: the rollout has no recorded step"
     if reader.gaps:
-        return Grade.VIEW_ONLY, f"model: {reader.gaps} messages or tool sets of its requests are not in the file"
+        return (
+            Replayability.VIEW_ONLY,
+            f"model: {reader.gaps} messages or tool sets of its requests are not in the file",
+        )
     if not run.document.get("git_commit_hash"):
-        return Grade.VIEW_ONLY, "harness: a steps file names neither its commit nor its configuration"
+        return Replayability.VIEW_ONLY, "harness: a steps file names neither its commit nor its configuration"
     if run.document.get("git_dirty"):
-        return Grade.VIEW_ONLY, "harness: the working tree had changes that no commit holds"
-    return Grade.RECORDED, "environment: the tasks' files and sandbox are not in the run, so it can't run live"
+        return Replayability.VIEW_ONLY, "harness: the working tree had changes that no commit holds"
+    return Replayability.RECORDED, "environment: the tasks' files and sandbox are not in the run, so it can't run live"

@@ -10,7 +10,7 @@ from typing import Any
 from harnesslab.core.canonical import JSON, Digest, digest
 from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.measuring.experiments import ExperimentKind, ExperimentRecord
-from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
 from harnesslab.core.trace.events import RolloutStarted, Verification
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.inspect.events import SampleReader
@@ -250,17 +250,23 @@ def _manifest(log: Log, sample: Mapping[str, JSON], case: str, reader: SampleRea
     return Manifest.of(values, unknown="not recorded by Inspect logs", reasons=reasons)
 
 
-def _grade(log: Log, reader: SampleReader) -> tuple[Grade, str]:
+def _grade(log: Log, reader: SampleReader) -> tuple[Replayability, str]:
     revision = mapping(log.spec.get("revision"))
     if not reader.models:
-        return Grade.VIEW_ONLY, "model: the log holds no model events, only the conversation"
+        return Replayability.VIEW_ONLY, "model: the log holds no model events, only the conversation"
     if reader.unrecorded:
-        return Grade.VIEW_ONLY, f"model: {reader.unrecorded} of {reader.models} calls lack their request or response"
+        return (
+            Replayability.VIEW_ONLY,
+            f"model: {reader.unrecorded} of {reader.models} calls lack their request or response",
+        )
     if not revision.get("commit"):
-        return Grade.VIEW_ONLY, "harness: the log names no commit of the task's code"
+        return Replayability.VIEW_ONLY, "harness: the log names no commit of the task's code"
     if revision.get("dirty") is True:
-        return Grade.VIEW_ONLY, "harness: the working tree had changes that no commit holds"
-    return Grade.RECORDED, "environment: neither the served model's revision nor the sandbox image is identified"
+        return Replayability.VIEW_ONLY, "harness: the working tree had changes that no commit holds"
+    return (
+        Replayability.RECORDED,
+        "environment: neither the served model's revision nor the sandbox image is identified",
+    )
 
 
 def _facts(log: Log, sample: Mapping[str, JSON], pools: Pools) -> dict[str, JSON]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.conditions.manifest import Manifest
-from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
 from harnesslab.core.trace import usage
 from harnesslab.core.trace.events import RolloutStarted, ToolCall
 from harnesslab.core.trace.messages import view
@@ -112,7 +112,7 @@ def _recording(document: Mapping[str, JSON], source: Source, report: Report) -> 
         source=source,
         experiment=text(mapping(info.get("trace_metadata")).get("mlflow.sourceRun")),
         model=model,
-        grade=Grade.VIEW_ONLY,
+        grade=Replayability.VIEW_ONLY,
         missing="harness: the trace names none, so nothing can be run again",
         started_at=epoch_time(began),
         ended_at=epoch_time(end),

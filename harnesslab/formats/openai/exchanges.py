@@ -12,7 +12,7 @@ from typing import Any
 
 from harnesslab.core.canonical import JSON, digest
 from harnesslab.core.conditions.manifest import Manifest
-from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
 from harnesslab.core.trace.events import Fidelity, RolloutStarted, ToolRequest, UserTurn
 from harnesslab.core.trace.messages import view
 from harnesslab.core.trace.trace import TraceBuilder
@@ -93,7 +93,7 @@ def _recording(group: Sequence[LoggedExchange], source: Source, trials: dict[str
         source=source,
         model=text(manifest.value("model.name")) or text(last.model),
         trial=trial,
-        grade=Grade.VIEW_ONLY,
+        grade=Replayability.VIEW_ONLY,
         missing="harness: the log names none, so nothing can be run again"
         if whole
         else "model: the requests are not in the log, only the responses",

@@ -13,7 +13,7 @@ from typing import Any
 from harnesslab.core.canonical import JSON, digest
 from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.errors import FormatRefused
-from harnesslab.core.running.rollout import Grade, Outcome, Recording, Source
+from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
 from harnesslab.core.trace import usage
 from harnesslab.core.trace.events import HarnessAction, ModelCall, RolloutStarted, TestResult, UserTurn, Verification
 from harnesslab.core.trace.trace import TraceBuilder
@@ -160,7 +160,7 @@ def _episode(row: Mapping[str, JSON], origin: str, source: Source, trials: dict[
         trial=trials[case] if trial is None else trial,
         trial_stated=trial is not None,
         reward=scored,
-        grade=Grade.VIEW_ONLY,
+        grade=Replayability.VIEW_ONLY,
         missing="model: the episode is one response; its single requests and their responses are not recorded",
         started_at=epoch_time(moment(response.get("created_at"))),
         facts={

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from harnesslab.actions.rollouts.anatomies import prepare
+from harnesslab.actions.rollouts.trace_statistics import prepare
 from harnesslab.core.efficiency.factors import Answers, Cases, TokenKind
 from harnesslab.core.errors import NotFound
 from harnesslab.figures.efficiency import levers_figure, spend_figure, split_figure, tools_figure

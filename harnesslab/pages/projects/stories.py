@@ -68,8 +68,8 @@ def _figure(found: Story) -> dict[str, Any] | None:
 
 
 def _lines(found: Story, row: StoryRow) -> list[str]:
-    epoch = f", epoch {row.epoch + 1}" if row.epoch is not None and row.training else ""
-    lines = [f"{words.MARKS[row.mark]}{epoch}: {row.commit[:8] or row.name}", row.mechanism]
+    iteration = f", iteration {row.epoch + 1}" if row.epoch is not None and row.training else ""
+    lines = [f"{words.MARKS[row.mark]}{iteration}: {row.commit[:8] or row.name}", row.mechanism]
     if row.solved is not None:
         lines.append(f"{row.solved}/{row.total} solved")
     if row.common is not None:

@@ -19,7 +19,7 @@ SWITCH = "switch-"
 """What the names of the form's switches begin with."""
 
 
-def plan_of(form: Mapping[str, str]) -> RerunPlan:
+def plan_from_form(form: Mapping[str, str]) -> RerunPlan:
     """Read a plan; what a mode has no use for is left out. Raises `InvalidValue` naming the field."""
     mode = _choice(form, "mode", Mode, Mode.LIVE)
     if mode is Mode.RECORDED:
@@ -47,7 +47,7 @@ def plan_of(form: Mapping[str, str]) -> RerunPlan:
 
 
 def form_of(plan: RerunPlan) -> dict[str, str]:
-    """Return the form's fields that state a plan: the inverse of `plan_of`."""
+    """Return the form's fields that state a plan: the inverse of `plan_from_form`."""
     by_number = plan.seed not in (SAME, DRAWN)
     stated = {
         "mode": plan.mode.value,

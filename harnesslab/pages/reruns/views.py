@@ -21,7 +21,7 @@ from harnesslab.http_errors import status_of
 from harnesslab.pages.access import asks_for_part, needs, user_of
 from harnesslab.pages.render import render
 from harnesslab.pages.reruns.plan_words import DOES, PROVES, plan_words
-from harnesslab.pages.reruns.plans import SWITCH, form_of, key_of, plan_of
+from harnesslab.pages.reruns.plans import SWITCH, form_of, key_of, plan_from_form
 from harnesslab.queries.engines import engines
 from harnesslab.queries.reruns.listing import RerunView, plan_from, recent_reruns, rerun_view
 from harnesslab.queries.reruns.previews import Preview, preview, together
@@ -103,7 +103,7 @@ def _ask(request: HttpRequest, ids: Sequence[int]) -> HttpResponse:
     for rollout_id in ids:
         try:
             own = key if len(ids) == 1 else f"{key} {rollout_id}"
-            made.append(actions.request(rollout_id, plan_of(values), user=user_of(request), key=own).pk)
+            made.append(actions.request(rollout_id, plan_from_form(values), user=user_of(request), key=own).pk)
         except HarnessLabError as error:
             refused.append((rollout_id, error))
     if not made:
@@ -149,10 +149,10 @@ def _previews(ids: Sequence[int], form: dict[str, str]) -> tuple[list[Preview], 
     """Return what the form's plan would do, or with what is wrong with it, what a plain one would."""
     wrong, plan = "", None
     try:
-        plan = plan_of(form).checked()
+        plan = plan_from_form(form).checked()
     except InvalidValue as error:
         wrong = error.sentence
-    return [preview(rollout_id, plan or plan_of({})) for rollout_id in ids], plan, wrong
+    return [preview(rollout_id, plan or plan_from_form({})) for rollout_id in ids], plan, wrong
 
 
 def _boundaries(previews: Sequence[Preview], form: dict[str, str]) -> list[dict[str, Any]]:

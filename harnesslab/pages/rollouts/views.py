@@ -22,7 +22,7 @@ from harnesslab.queries.rollouts.events import event_detail, event_window, event
 from harnesslab.queries.rollouts.facets import FACETS, facet
 from harnesslab.queries.rollouts.filters import CHOICES, SORTS, RolloutFilter
 from harnesslab.queries.rollouts.listing import facts_of, get_rollout, group_page, rollout_page, row_of, siblings
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 
 SEARCHED = 12
 """With more values than these, a filter's values can be searched."""
@@ -63,9 +63,9 @@ def filter_values(request: HttpRequest) -> HttpResponse:
 def rollout(request: HttpRequest, rollout_id: int) -> HttpResponse:
     """One rollout: its header, the step list, and the selected event."""
     row = get_rollout(rollout_id)
-    tape = StoredTape(row)
-    index = _selected(request, tape) if row.events else 0
-    window = event_window(tape, max(0, index - 60))
+    reader = StoredTraceReader(row)
+    index = _selected(request, reader) if row.events else 0
+    window = event_window(reader, max(0, index - 60))
     return render(
         request,
         "rollouts/rollout.html",
@@ -74,10 +74,10 @@ def rollout(request: HttpRequest, rollout_id: int) -> HttpResponse:
             "budgets": row.budgets,
             "facts": facts_of(row),
             "source": row.source,
-            "completeness": tape.manifest.completeness,
+            "completeness": reader.manifest.completeness,
             "window": window,
             "seen": row.events if window.after is None else None,
-            "detail": event_detail(tape, index) if row.events else None,
+            "detail": event_detail(reader, index) if row.events else None,
             "siblings": siblings(row),
             "notes": notes_of(row.pk),
             "reruns": reruns_of(row.pk),
@@ -92,29 +92,29 @@ def rollout_running(request: HttpRequest, rollout_id: int) -> HttpResponse:
     context: dict[str, object] = {"rollout": row_of(row)}
     if "seen" in request.GET:
         seen = _number(request, "seen")
-        context |= {"seen": row.events, "new": events_after(StoredTape(row), seen)}
+        context |= {"seen": row.events, "new": events_after(StoredTraceReader(row), seen)}
     return render(request, "rollouts/_running.html", context)
 
 
 def rollout_events(request: HttpRequest, rollout_id: int) -> HttpResponse:
     """A further window of the step list."""
-    tape = StoredTape(get_rollout(rollout_id))
+    reader = StoredTraceReader(get_rollout(rollout_id))
     until = _number(request, "until") if "until" in request.GET else None
-    window = event_window(tape, _number(request, "from"), until=until)
-    return render(request, "rollouts/_events.html", {"rollout": tape.rollout, "window": window})
+    window = event_window(reader, _number(request, "from"), until=until)
+    return render(request, "rollouts/_events.html", {"rollout": reader.rollout, "window": window})
 
 
 def rollout_event(request: HttpRequest, rollout_id: int, index: int) -> HttpResponse:
     """One event in full."""
-    tape = StoredTape(get_rollout(rollout_id))
-    context = {"rollout": tape.rollout, "detail": event_detail(tape, index), "notes": notes_of(rollout_id)}
+    reader = StoredTraceReader(get_rollout(rollout_id))
+    context = {"rollout": reader.rollout, "detail": event_detail(reader, index), "notes": notes_of(rollout_id)}
     return render(request, "rollouts/_event.html", context)
 
 
 def rollout_part(request: HttpRequest, rollout_id: int, index: int) -> HttpResponse:
     """One payload whole, as text."""
-    tape = StoredTape(get_rollout(rollout_id))
-    text = part(tape, index, request.GET.get("name", ""))
+    reader = StoredTraceReader(get_rollout(rollout_id))
+    text = part(reader, index, request.GET.get("name", ""))
     return HttpResponse(text.encode("utf-8", "backslashreplace"), content_type="text/plain; charset=utf-8")
 
 
@@ -165,14 +165,14 @@ def _pairs(query: str) -> list[tuple[str, str]]:
     return parse_qsl(query)
 
 
-def _selected(request: HttpRequest, tape: StoredTape) -> int:
+def _selected(request: HttpRequest, reader: StoredTraceReader) -> int:
     """Return the event that the URL selects: `event` counts from 0, `step` from 1."""
     if (event := natural(request.GET.get("event", ""))) is not None:
-        return min(event, tape.rollout.events - 1)
+        return min(event, reader.rollout.events - 1)
     step = _number(request, "step")
     if step:
-        return first_event_of_step(tape, step - 1)
-    return tape.first_of("model_call") or 0
+        return first_event_of_step(reader, step - 1)
+    return reader.first_of("model_call") or 0
 
 
 def _number(request: HttpRequest, name: str) -> int:

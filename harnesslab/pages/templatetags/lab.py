@@ -119,7 +119,7 @@ def job_state(job: JobRow | ProgressRow) -> SafeString:
     )
 
 
-EPOCHS: dict[str, tuple[str, str]] = {
+ITERATIONS: dict[str, tuple[str, str]] = {
     "promoted": ("▲", "good"),
     "rejected": ("▽", "bad"),
     "invalid": ("◐", "doubt"),
@@ -128,9 +128,9 @@ EPOCHS: dict[str, tuple[str, str]] = {
 
 
 @register.filter
-def epoch_state(state: str) -> SafeString:
-    """Write an epoch's state as glyph and word; what is open runs."""
-    glyph, tone = EPOCHS.get(state, ("…", "doubt"))
+def iteration_state(state: str) -> SafeString:
+    """Write an iteration's state as glyph and word; what is open runs."""
+    glyph, tone = ITERATIONS.get(state, ("…", "doubt"))
     return format_html('<span class="outcome {}"><i aria-hidden="true">{}</i> {}</span>', tone, glyph, state)
 
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from harnesslab.core.comparing import comparison
 from harnesslab.core.comparing.alignment import SAME, Row
-from harnesslab.core.comparing.comparison import Comparison, align_tapes, compare_tapes, sentence
+from harnesslab.core.comparing.comparison import Comparison, align_traces, compare_traces, sentence
 from harnesslab.core.comparing.diagnosis import Divergence
 from harnesslab.core.contracts.contract import LADDER, TITLES, Contract
-from harnesslab.core.contracts.tape import Tape
+from harnesslab.core.contracts.trace_reader import TraceReader
 from harnesslab.core.trace.events import ToolCall
 from harnesslab.core.trace.labels import label, result_line
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.queries.rollouts.listing import RolloutRow, get_rollout, row_of
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.store.models import CauseOverride
 
 WINDOW = 160
@@ -108,12 +108,12 @@ class RowWindow(ReadModel):
 
 @dataclass(frozen=True, slots=True)
 class Aligned:
-    """Two rollouts with their tapes and aligned rows."""
+    """Two rollouts with their trace readers and aligned rows."""
 
     row_a: RolloutRow
     row_b: RolloutRow
-    a: StoredTape
-    b: StoredTape
+    a: StoredTraceReader
+    b: StoredTraceReader
     rows: Sequence[Row]
 
 
@@ -127,22 +127,22 @@ class ComparedRollouts(Aligned):
 def compared(a_id: int, b_id: int, contract: Contract) -> ComparedRollouts:
     """Compare two stored rollouts; raises `NotFound` and `NotComparable`."""
     rollout_a, rollout_b = get_rollout(a_id), get_rollout(b_id)
-    a, b = StoredTape(rollout_a), StoredTape(rollout_b)
-    found = compare_tapes(a, b, contract)
+    a, b = StoredTraceReader(rollout_a), StoredTraceReader(rollout_b)
+    found = compare_traces(a, b, contract)
     return ComparedRollouts(row_of(rollout_a), row_of(rollout_b), a, b, found.rows, found)
 
 
 def first_divergence(a_id: int, b_id: int, contract: Contract) -> Divergence | None:
     """Say where two stored rollouts part, and why; raises `NotFound` and `NotComparable`."""
-    a, b = StoredTape(get_rollout(a_id)), StoredTape(get_rollout(b_id))
+    a, b = StoredTraceReader(get_rollout(a_id)), StoredTraceReader(get_rollout(b_id))
     return comparison.first_divergence(a, b, contract)
 
 
 def aligned(a_id: int, b_id: int, contract: Contract) -> Aligned:
     """Align two stored rollouts without looking for causes; raises `NotFound` and `NotComparable`."""
     rollout_a, rollout_b = get_rollout(a_id), get_rollout(b_id)
-    a, b = StoredTape(rollout_a), StoredTape(rollout_b)
-    return Aligned(row_of(rollout_a), row_of(rollout_b), a, b, align_tapes(a, b, contract)[0])
+    a, b = StoredTraceReader(rollout_a), StoredTraceReader(rollout_b)
+    return Aligned(row_of(rollout_a), row_of(rollout_b), a, b, align_traces(a, b, contract)[0])
 
 
 def result(name_a: str, name_b: str, found: Comparison) -> ComparisonResult:
@@ -239,15 +239,15 @@ def row_window(
     )
 
 
-def aligned_row(a: Tape, b: Tape, row: Row, number: int) -> AlignedRow:
+def aligned_row(a: TraceReader, b: TraceReader, row: Row, number: int) -> AlignedRow:
     """Make the read model of one row."""
     return AlignedRow(number=number, relation=row.relation.value, a=_side(a, row.a), b=_side(b, row.b))
 
 
-def _side(tape: Tape, index: int | None) -> AlignedSide | None:
+def _side(reader: TraceReader, index: int | None) -> AlignedSide | None:
     if index is None:
         return None
-    event = tape.event(index)
+    event = reader.event(index)
     named = label(event)
     detail = named.detail
     if isinstance(event, ToolCall):

@@ -130,8 +130,8 @@ def _input_compared(compared: Aligned, row: Row) -> str:
     if max(counts) > MAX_MESSAGES:
         return ""
     left, right = (
-        [_said(message) for message in tape.messages(index)]
-        for tape, index in ((compared.a, row.a), (compared.b, row.b))
+        [_said(message) for message in reader.messages(index)]
+        for reader, index in ((compared.a, row.a), (compared.b, row.b))
     )
     total = f"{counts[0]} messages" if counts[0] == counts[1] else f"{counts[0]} and {counts[1]} messages"
     if left == right:

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from django.db.models import Q
 
-from harnesslab.core.measuring.anatomy import Anatomy
 from harnesslab.core.measuring.cells import Cell
 from harnesslab.core.measuring.experiments import State
+from harnesslab.core.measuring.trace_statistics import TraceStatistics
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.store.models import Rollout
 from harnesslab.store.text import thawed
@@ -57,7 +57,7 @@ def cells_of(experiments: Sequence[int], *, anatomies: bool = False, case: str =
             output=output,
             cached=cached,
             path=bytes(path or b""),
-            anatomy=Anatomy.from_json(thawed(rest[0])) if rest and rest[0] else None,
+            anatomy=TraceStatistics.from_json(thawed(rest[0])) if rest and rest[0] else None,
         )
         key = (name, trial)
         found[experiment][key] = _counted(found[experiment].get(key), cell)

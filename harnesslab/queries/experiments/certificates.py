@@ -11,7 +11,7 @@ from harnesslab.core.comparing.line_changes import ChangedLine, changed_lines
 from harnesslab.core.trace.events import ToolCall
 from harnesslab.queries.jobs.groups import audits_group
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.store.models import Experiment, Job, Rollout
 from harnesslab.store.text import as_object, storable, thawed
 
@@ -119,11 +119,11 @@ def _read(row: Rollout, fork: Mapping[str, JSON]) -> ForkRow:
 
 def _recorded(row: Rollout, place: int) -> str:
     """Return what the recorded command gave, from the rollout's trace."""
-    tape = StoredTape(row)
-    calls = [index for index, kind in enumerate(tape.kinds) if kind == "tool_call"]
+    reader = StoredTraceReader(row)
+    calls = [index for index, kind in enumerate(reader.kinds) if kind == "tool_call"]
     if not 0 <= place < len(calls):
         return ""
-    event = tape.event(calls[place])
+    event = reader.event(calls[place])
     result = event.result if isinstance(event, ToolCall) else None
     if isinstance(result, Mapping):
         return _text(result.get("stdout")) + _text(result.get("stderr"))

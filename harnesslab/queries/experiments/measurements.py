@@ -57,7 +57,7 @@ def baselines_of(project: Project) -> list[tuple[str, str, str]]:
     return [(row.name, f"{row.solved}/{row.total}", row.revision[:8]) for row in rows[:BASELINES]]
 
 
-def plan_of(experiment: Experiment) -> MeasuringPlan:
+def measuring_plan_of(experiment: Experiment) -> MeasuringPlan:
     """Return an experiment's plan; raises `NotFound` where it was imported."""
     if not experiment.plan:
         raise NotFound(f"{experiment.name} was not measured here, so that it has no plan")
@@ -96,7 +96,7 @@ def _missing(row: Experiment, cells: list[Cell]) -> tuple[tuple[str, int], ...]:
     if row.panel is None:
         return ()
     there = {(cell.case, cell.trial) for cell in cells}
-    plan = plan_of(row)
+    plan = measuring_plan_of(row)
     planned = [
         (case.name, trial) for case in definition_of(row.panel).chosen(plan.cases) for trial in range(plan.trials)
     ]

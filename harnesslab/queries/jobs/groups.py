@@ -1,4 +1,4 @@
-"""The names of job groups: what the jobs of an experiment, of its audits and of an epoch's proposals are found by."""
+"""The names of job groups: jobs of an experiment, of its audits and of an iteration's proposals are found by them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ def audits_group(experiment_id: int) -> str:
     return f"{AUDITS} {experiment_id}"
 
 
-def proposals_group(epoch_id: int) -> str:
-    """Return the group of an epoch's proposals."""
-    return f"{PROPOSALS} {epoch_id}"
+def proposals_group(iteration_id: int) -> str:
+    """Return the group of an iteration's proposals."""
+    return f"{PROPOSALS} {iteration_id}"

@@ -14,7 +14,7 @@ from django.utils import timezone
 from harnesslab.core.errors import NotFound
 from harnesslab.core.natural import natural
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.store.models import Epoch, Job, JobState, Rollout
+from harnesslab.store.models import Iteration, Job, JobState, Rollout
 from harnesslab.store.models.jobs import ENDED, JobQuerySet
 
 MOST_WAITING = 500
@@ -148,9 +148,9 @@ def _named(jobs: JobQuerySet) -> JobQuerySet:
 
 
 def _trainings(jobs: Sequence[Job]) -> dict[int, int]:
-    """Return, by epoch, the trainings that jobs ask changes for."""
-    epochs = [owner for job in jobs if (owner := _owner(job, "propose")) is not None]
-    return dict(Epoch.objects.filter(pk__in=epochs).values_list("pk", "training_id")) if epochs else {}
+    """Return, by iteration, the trainings that jobs ask changes for."""
+    iterations = [owner for job in jobs if (owner := _owner(job, "propose")) is not None]
+    return dict(Iteration.objects.filter(pk__in=iterations).values_list("pk", "training_id")) if iterations else {}
 
 
 def _owner(job: Job, *words: str) -> int | None:

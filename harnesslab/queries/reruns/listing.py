@@ -74,7 +74,7 @@ def recipe_of(rollout: Rollout) -> Recipe:
     return Recipe.from_json(document)
 
 
-def plan_of(rerun: Rerun) -> RerunPlan:
+def rerun_plan_of(rerun: Rerun) -> RerunPlan:
     """Return a rerun's plan."""
     return plan_from(rerun.plan)
 
@@ -140,7 +140,7 @@ def rerun_views(reruns: Iterable[Rerun]) -> list[RerunView]:
 
 
 def _view(rerun: Rerun, jobs: Mapping[int, JobRow], counted: Mapping[int, Rollout]) -> RerunView:
-    plan, contract = plan_of(rerun), Contract(Level(rerun.level))
+    plan, contract = rerun_plan_of(rerun), Contract(Level(rerun.level))
     expected = rerun.parent.seconds if plan.mode is Mode.LIVE and plan.from_step is None else None
     rows = [_attempt(number, jobs.get(number), counted.get(number), expected) for number in range(plan.attempts)]
     judged = plan.mode is not Mode.RECORDED  # else the verdict was served, which makes it no sample

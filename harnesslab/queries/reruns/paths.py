@@ -9,7 +9,7 @@ from harnesslab.core.errors import NotComparable
 from harnesslab.core.running.record import altered
 from harnesslab.core.running.rollout import UNCOUNTED
 from harnesslab.core.trace.retries import tried_again
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.store.models import Rollout
 from harnesslab.store.text import as_object, thawed
 
@@ -21,7 +21,7 @@ def same_as(parent: Rollout, rollout: Rollout, contract: Contract, *, diverged: 
     if rollout.outcome in UNCOUNTED and rollout.outcome != parent.outcome:
         return None
     try:
-        paths = StoredTape(parent).path(contract), StoredTape(rollout).path(contract)
+        paths = StoredTraceReader(parent).path(contract), StoredTraceReader(rollout).path(contract)
     except NotComparable:
         return None
     return first_difference(*paths) is None
@@ -29,27 +29,27 @@ def same_as(parent: Rollout, rollout: Rollout, contract: Contract, *, diverged: 
 
 def unmoved(parent: Rollout, rollout: Rollout, contract: Contract) -> bool:
     """Say whether a self-test went on as its parent, the altered result apart: then the method is broken."""
-    served = comparators.path(altered(StoredTape(parent).trace()), contract)
-    return first_difference(served, StoredTape(rollout).path(contract)) is None
+    served = comparators.path(altered(StoredTraceReader(parent).trace()), contract)
+    return first_difference(served, StoredTraceReader(rollout).path(contract)) is None
 
 
 def parted_by_retry(parent: Rollout, rollout: Rollout, contract: Contract) -> bool:
     """Say whether two that part do so where infrastructure failed a request of one, which was tried again."""
-    tapes = StoredTape(parent), StoredTape(rollout)
-    paths = [tape.path(contract) for tape in tapes]
+    readers = StoredTraceReader(parent), StoredTraceReader(rollout)
+    paths = [reader.path(contract) for reader in readers]
     place = first_difference(paths[0], paths[1])
     return place is not None and any(
-        place < len(path) and tried_again(tape.trace().events, path.indices[place])
-        for tape, path in zip(tapes, paths, strict=True)
+        place < len(path) and tried_again(reader.trace().events, path.indices[place])
+        for reader, path in zip(readers, paths, strict=True)
     )
 
 
 def strictest(rollout: Rollout) -> Level:
     """Return the strictest level below log-probabilities that a rollout supports."""
-    tape = StoredTape(rollout)
+    reader = StoredTraceReader(rollout)
     for level in LADDER[1:]:
         try:
-            tape.path(Contract(level))
+            reader.path(Contract(level))
         except NotComparable:
             continue
         return level

@@ -23,7 +23,7 @@ from harnesslab.queries.engines import engine_named
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.queries.reruns.listing import recipe_of
 from harnesslab.queries.rollouts.listing import RolloutRow, get_rollout, row_of
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.store.models import Rollout
 
 
@@ -62,7 +62,7 @@ class Preview(ReadModel):
 def preview(rollout_id: int, plan: RerunPlan) -> Preview:
     """Say what a plan would do and cost, and why it can't be run where it can't; raises `NotFound`."""
     rollout = get_rollout(rollout_id)
-    trace = StoredTape(rollout).trace()
+    trace = StoredTraceReader(rollout).trace()
     recipe: Recipe | None = None
     try:
         recipe = recipe_of(rollout)

@@ -17,7 +17,7 @@ from harnesslab.queries.read_model import ReadModel
 from harnesslab.queries.reruns.listing import RerunView, rerun_views
 from harnesslab.queries.rollouts.events import EventRow, event_row
 from harnesslab.queries.rollouts.listing import RolloutRow, get_rollout, row_of
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.store.models import RegressionCase, Rerun
 
 SHOWN = 60
@@ -87,11 +87,11 @@ def regression(case_id: int) -> RegressionRow:
 
 def prefix(case: RegressionRow) -> list[EventRow]:
     """Return the last events that come before a case's step, as they are served or rebuilt."""
-    tape = StoredTape(get_rollout(case.parent.id))
-    places = [place for place, step in enumerate(tape.steps) if step < case.from_step][-SHOWN:]
+    reader = StoredTraceReader(get_rollout(case.parent.id))
+    places = [place for place, step in enumerate(reader.steps) if step < case.from_step][-SHOWN:]
     rows, before = [], -1
     for place in places:
-        event = tape.event(place)
+        event = reader.event(place)
         rows.append(event_row(event, place, opens_step=event.step != before))
         before = event.step
     return rows
@@ -99,12 +99,12 @@ def prefix(case: RegressionRow) -> list[EventRow]:
 
 def suggestion(rollout_id: int, step: int) -> Suggestion:
     """Suggest a predicate from what was decided at a step: its first tool call, or what the model answered."""
-    tape = StoredTape(get_rollout(rollout_id))
+    reader = StoredTraceReader(get_rollout(rollout_id))
     answer = ""
-    for place, at in enumerate(tape.steps):
+    for place, at in enumerate(reader.steps):
         if at != step:
             continue
-        event = tape.event(place)
+        event = reader.event(place)
         if isinstance(event, ToolCall):
             return _of_call(event)
         if isinstance(event, ModelCall) and event.error is None:

@@ -1,4 +1,4 @@
 """Rollouts: the list with its `filters` and `facets`, one with its events and manifest, and requests over all of them.
 
-`tapes` is how anything reads a stored trace: chunk by chunk, never the whole for one page.
+`trace_readers` is how anything reads a stored trace: chunk by chunk, never the whole for one page.
 """

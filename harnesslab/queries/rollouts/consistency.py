@@ -12,7 +12,7 @@ from harnesslab.core.trace.events import RolloutStarted
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.queries.rollouts.listing import get_rollout
 from harnesslab.queries.rollouts.manifests import load_manifest
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.store.models import Chunk, Rollout
 
 
@@ -46,10 +46,10 @@ def check_consistency(rollout_id: int) -> Consistency:
 
 def _wrong(rollout: Rollout) -> str:
     """Say what doesn't hold, or nothing."""
-    tape = StoredTape(rollout)
+    reader = StoredTraceReader(rollout)
     try:
-        trace = tape.trace()
-        recorded = tape.seals()
+        trace = reader.trace()
+        recorded = reader.seals()
         seals.verify(trace, recorded)
         path = comparators.path(trace, RAW)
     except HarnessLabError as error:

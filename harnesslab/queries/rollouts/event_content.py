@@ -22,7 +22,7 @@ from harnesslab.core.trace.events import (
 )
 from harnesslab.core.trace.messages import text_of, view
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 
 PREVIEW = 4000
 """Characters of a payload shown before it is unfolded."""
@@ -46,30 +46,30 @@ class Block(ReadModel):
         return len(self.text) < self.size
 
 
-def part(tape: StoredTape, index: int, name: str) -> str:
+def part(reader: StoredTraceReader, index: int, name: str) -> str:
     """Return one payload of an event whole, by the name its block gives; raises `NotFound`."""
-    event = tape.event(index)
+    event = reader.event(index)
     kind, _, number = name.partition(":")
     position = natural(number)
     if kind == "message" and position is not None:
-        return message_text(tape.payload(position))
+        return message_text(reader.payload(position))
     if kind == "raw-message" and position is not None:
-        return pretty(tape.payload(position))
+        return pretty(reader.payload(position))
     if kind == "event":
         return pretty(to_json(event))
     if kind == "tools" and isinstance(event, ModelCall) and event.tools is not None:
-        return pretty(tape.payload(event.tools))
+        return pretty(reader.payload(event.tools))
     if kind == "kept" and isinstance(event, ModelCall):
-        return kept_text(tape, index, event)
+        return kept_text(reader, index, event)
     if kind == "curl" and isinstance(event, ModelCall):
-        return curl(tape, index, event)
+        return curl(reader, index, event)
     if kind == "request" and isinstance(event, ModelCall):
-        return sent_body(tape, index, event) or pretty(request_body(tape, index, event))
+        return sent_body(reader, index, event) or pretty(request_body(reader, index, event))
     if kind == "test" and isinstance(event, Verification) and position is not None and position < len(event.tests):
         return event.tests[position].detail
     value = getattr(event, kind, None)
     if value is None:
-        raise NotFound(f"the event has no {name}", where=f"rollout {tape.rollout.pk} event {index}")
+        raise NotFound(f"the event has no {name}", where=f"rollout {reader.rollout.pk} event {index}")
     return value if isinstance(value, str) else pretty(value)
 
 
@@ -82,44 +82,44 @@ def message_text(message: JSON) -> str:
     return "\n".join(piece for piece in (seen.reasoning, seen.text, *calls) if piece)
 
 
-def kept_text(tape: StoredTape, index: int, event: ModelCall) -> str:
+def kept_text(reader: StoredTraceReader, index: int, event: ModelCall) -> str:
     """Return the messages that a call kept of the same agent's call before it, each under its role."""
-    previous = previous_call(tape, index, event.agent)
-    before = set(tape.message_positions(previous)) if previous is not None else set()
-    kept = [tape.payload(position) for position in tape.message_positions(index) if position in before]
+    previous = previous_call(reader, index, event.agent)
+    before = set(reader.message_positions(previous)) if previous is not None else set()
+    kept = [reader.payload(position) for position in reader.message_positions(index) if position in before]
     return "\n\n".join(f"── {view(message).role}\n{message_text(message)}" for message in kept)
 
 
-def previous_call(tape: StoredTape, index: int, agent: str) -> int | None:
+def previous_call(reader: StoredTraceReader, index: int, agent: str) -> int | None:
     """Return the same agent's model call before this one."""
-    return next((found for found in tape.before(index, "model_call") if tape.event(found).agent == agent), None)
+    return next((found for found in reader.before(index, "model_call") if reader.event(found).agent == agent), None)
 
 
-def request_body(tape: StoredTape, index: int, event: ModelCall) -> dict[str, JSON]:
+def request_body(reader: StoredTraceReader, index: int, event: ModelCall) -> dict[str, JSON]:
     """Return a model call's request put together from what is recorded."""
-    body: dict[str, JSON] = {"model": event.model, "messages": tape.messages(index), **event.settings}
+    body: dict[str, JSON] = {"model": event.model, "messages": reader.messages(index), **event.settings}
     if event.tools is not None:
-        body["tools"] = tape.payload(event.tools)
+        body["tools"] = reader.payload(event.tools)
     return body
 
 
-def sent_body(tape: StoredTape, index: int, event: ModelCall) -> str:
+def sent_body(reader: StoredTraceReader, index: int, event: ModelCall) -> str:
     """Return a model call's request body as it was sent; empty where only its parts are recorded."""
     if event.raw_request is None:
         return ""
     chain = [(event.raw_request, event.extra.get(sent.KEY))]
-    for place in tape.before(index, "model_call"):
+    for place in reader.before(index, "model_call"):
         if sent.keeps(chain[-1][1]) == 0:
             break
-        earlier = tape.event(place)
+        earlier = reader.event(place)
         if isinstance(earlier, ModelCall) and earlier.agent == event.agent and earlier.raw_request is not None:
             chain.append((earlier.raw_request, earlier.extra.get(sent.KEY)))
     return sent.body(chain[::-1])
 
 
-def curl(tape: StoredTape, index: int, event: ModelCall) -> str:
+def curl(reader: StoredTraceReader, index: int, event: ModelCall) -> str:
     """Return the request as a curl command; its address is left to the reader."""
-    body = sent_body(tape, index, event) or compact(request_body(tape, index, event))
+    body = sent_body(reader, index, event) or compact(request_body(reader, index, event))
     quoted = body.replace("'", "'\\''")
     head = 'curl "$OPENAI_BASE_URL/chat/completions" -H "Authorization: Bearer $OPENAI_API_KEY"'
     return f"{head} -H 'Content-Type: application/json' -d '{quoted}'"
@@ -141,11 +141,11 @@ def _block(title: str, text: str, part_name: str, **options: object) -> Block:
     return Block.model_validate({"title": title, "text": shown, "size": len(text), "part": part_name, **options})
 
 
-def blocks(tape: StoredTape, event: AnyEvent, change: InputChange | None) -> list[Block]:
+def blocks(reader: StoredTraceReader, event: AnyEvent, change: InputChange | None) -> list[Block]:
     """Return what an event holds, in reading order; `change` is that of a model call's input."""
     match event:
         case ModelCall():
-            return _model_blocks(tape, event, change)
+            return _model_blocks(reader, event, change)
         case ToolCall():
             return _tool_blocks(event)
         case UserTurn():
@@ -162,12 +162,12 @@ def blocks(tape: StoredTape, event: AnyEvent, change: InputChange | None) -> lis
     return [_block("recorded", pretty(to_json(event)), "event")]
 
 
-def _model_blocks(tape: StoredTape, event: ModelCall, change: InputChange | None) -> list[Block]:
+def _model_blocks(reader: StoredTraceReader, event: ModelCall, change: InputChange | None) -> list[Block]:
     blocks: list[Block] = []
     if change is not None:
-        blocks += [_message_block(tape, position, "new") for position in change.added]
-        blocks += [_message_block(tape, after, "clipped", before) for before, after in change.clipped]
-        blocks += [_message_block(tape, position, "dropped") for position in change.dropped]
+        blocks += [_message_block(reader, position, "new") for position in change.added]
+        blocks += [_message_block(reader, after, "clipped", before) for before, after in change.clipped]
+        blocks += [_message_block(reader, position, "dropped") for position in change.dropped]
     if event.reasoning:
         blocks.append(_block("reasoning", event.reasoning, "reasoning", folded=len(event.reasoning) > 600))
     if event.text:
@@ -185,12 +185,12 @@ def _model_blocks(tape: StoredTape, event: ModelCall, change: InputChange | None
     return blocks
 
 
-def _message_block(tape: StoredTape, position: int, tone: str, before: int | None = None) -> Block:
-    message = tape.payload(position)
+def _message_block(reader: StoredTraceReader, position: int, tone: str, before: int | None = None) -> Block:
+    message = reader.payload(position)
     text = message_text(message)
     note = ""
     if before is not None:
-        note = f"clipped from {len(message_text(tape.payload(before))):,} to {len(text):,} characters"
+        note = f"clipped from {len(message_text(reader.payload(before))):,} to {len(text):,} characters"
     role = view(message).role
     folded = tone == "dropped" or role == "system"
     return _block(role, text, f"message:{position}", tone=tone, note=note, folded=folded)

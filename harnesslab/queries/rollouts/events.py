@@ -9,7 +9,7 @@ from harnesslab.core.trace.labels import label, result_line
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.queries.rollouts.event_content import Block, blocks, compact, previous_call
 from harnesslab.queries.rollouts.listing import get_rollout
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 
 WINDOW = 120
 """Events in one window of the step list."""
@@ -80,15 +80,15 @@ def event_row(event: AnyEvent, index: int, *, opens_step: bool) -> EventRow:
     )
 
 
-def event_window(tape: StoredTape, start: int, size: int = WINDOW, until: int | None = None) -> EventWindow:
+def event_window(reader: StoredTraceReader, start: int, size: int = WINDOW, until: int | None = None) -> EventWindow:
     """Return the events from `start` on; with `until`, only those that stand before an already shown one."""
-    total = tape.rollout.events
+    total = reader.rollout.events
     start = max(0, min(start, total - 1))
     end = min(total, start + size) if until is None else min(total, until)
     rows = []
-    previous = tape.event(start - 1).step if start else -1
+    previous = reader.event(start - 1).step if start else -1
     for index in range(start, end):
-        event = tape.event(index)
+        event = reader.event(index)
         rows.append(event_row(event, index, opens_step=event.step != previous))
         previous = event.step
     return EventWindow(
@@ -99,33 +99,33 @@ def event_window(tape: StoredTape, start: int, size: int = WINDOW, until: int | 
     )
 
 
-def events_after(tape: StoredTape, seen: int) -> EventWindow:
+def events_after(reader: StoredTraceReader, seen: int) -> EventWindow:
     """Return the events that came after the first `seen`, without the neighbouring runs."""
-    total = tape.rollout.events
-    rows = event_window(tape, seen, total - seen).rows if seen < total else []
+    total = reader.rollout.events
+    rows = event_window(reader, seen, total - seen).rows if seen < total else []
     return EventWindow(rows=rows, before=None, after=None, total=total)
 
 
 def latest_events(rollout_id: int, size: int = 8) -> list[EventRow]:
     """Return the last events of a rollout, which may still run."""
-    tape = StoredTape(get_rollout(rollout_id))
-    if not tape.rollout.events:
+    reader = StoredTraceReader(get_rollout(rollout_id))
+    if not reader.rollout.events:
         return []
-    return event_window(tape, max(0, tape.rollout.events - size), size).rows
+    return event_window(reader, max(0, reader.rollout.events - size), size).rows
 
 
-def first_event_of_step(tape: StoredTape, step: int) -> int:
+def first_event_of_step(reader: StoredTraceReader, step: int) -> int:
     """Return the position of a step's model call, or of its first event; raises `NotFound`."""
-    found = [index for index, number in enumerate(tape.steps) if number == step]
+    found = [index for index, number in enumerate(reader.steps) if number == step]
     if not found:
-        raise NotFound(f"there is no step {step + 1}", where=f"rollout {tape.rollout.pk}")
-    return next((index for index in found if tape.kinds[index] == "model_call"), found[0])
+        raise NotFound(f"there is no step {step + 1}", where=f"rollout {reader.rollout.pk}")
+    return next((index for index in found if reader.kinds[index] == "model_call"), found[0])
 
 
-def event_detail(tape: StoredTape, index: int) -> EventDetail:
+def event_detail(reader: StoredTraceReader, index: int) -> EventDetail:
     """Return one event in full, its long payloads cut to previews."""
-    event = tape.event(index)
-    change = _input_change(tape, index, event) if isinstance(event, ModelCall) else None
+    event = reader.event(index)
+    change = _input_change(reader, index, event) if isinstance(event, ModelCall) else None
     return EventDetail(
         index=index,
         step=event.step,
@@ -134,11 +134,11 @@ def event_detail(tape: StoredTape, index: int) -> EventDetail:
         title=label(event).what,
         agent=event.agent,
         facts=_facts(event),
-        blocks=blocks(tape, event, change),
-        input_summary=_input_summary(tape, index, change) if change is not None else "",
+        blocks=blocks(reader, event, change),
+        input_summary=_input_summary(reader, index, change) if change is not None else "",
         input_kept=change.kept if change is not None else 0,
-        seal=tape.seal(index).hex(),
-        attempts=_attempts(tape, index, event),
+        seal=reader.seal(index).hex(),
+        attempts=_attempts(reader, index, event),
     )
 
 
@@ -188,39 +188,39 @@ def _count(value: int | None) -> str:
     return "?" if value is None else f"{value:,}"
 
 
-def _input_change(tape: StoredTape, index: int, event: ModelCall) -> InputChange:
-    after = tape.message_positions(index)
-    previous = previous_call(tape, index, event.agent)
-    before = tape.message_positions(previous) if previous is not None else []
+def _input_change(reader: StoredTraceReader, index: int, event: ModelCall) -> InputChange:
+    after = reader.message_positions(index)
+    previous = previous_call(reader, index, event.agent)
+    before = reader.message_positions(previous) if previous is not None else []
     touched = set(before) ^ set(after)
-    return input_change(before, after, {position: tape.payload(position) for position in touched})
+    return input_change(before, after, {position: reader.payload(position) for position in touched})
 
 
-def _input_summary(tape: StoredTape, index: int, change: InputChange) -> str:
-    total = len(tape.message_positions(index))
+def _input_summary(reader: StoredTraceReader, index: int, change: InputChange) -> str:
+    total = len(reader.message_positions(index))
     parts = [f"{total} message{'s' if total != 1 else ''}", f"{change.kept} unchanged", f"{len(change.added)} new"]
     parts += [f"{len(change.clipped)} clipped"] if change.clipped else []
     parts += [f"{len(change.dropped)} dropped"] if change.dropped else []
     return " · ".join(parts)
 
 
-def _attempts(tape: StoredTape, index: int, event: AnyEvent) -> list[int]:
+def _attempts(reader: StoredTraceReader, index: int, event: AnyEvent) -> list[int]:
     if not isinstance(event, ModelCall):
         return []
     found = [
         position
-        for position in _around(tape, index)
-        if isinstance(other := tape.event(position), ModelCall) and other.agent == event.agent
+        for position in _around(reader, index)
+        if isinstance(other := reader.event(position), ModelCall) and other.agent == event.agent
     ]
     return found if len(found) > 1 else []
 
 
-def _around(tape: StoredTape, index: int) -> range:
+def _around(reader: StoredTraceReader, index: int) -> range:
     """Return the positions of the run of events that share a step with `index`."""
-    step = tape.event(index).step
+    step = reader.event(index).step
     first, last = index, index
-    while first > 0 and tape.event(first - 1).step == step:
+    while first > 0 and reader.event(first - 1).step == step:
         first -= 1
-    while last + 1 < tape.rollout.events and tape.event(last + 1).step == step:
+    while last + 1 < reader.rollout.events and reader.event(last + 1).step == step:
         last += 1
     return range(first, last + 1)

@@ -15,7 +15,7 @@ from harnesslab.core.contracts.contract import RAW
 from harnesslab.core.efficiency.spending import Score
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.natural import natural
-from harnesslab.core.running.rollout import UNCOUNTED, Grade, Origin, Outcome
+from harnesslab.core.running.rollout import UNCOUNTED, Origin, Outcome, Replayability
 from harnesslab.store.models import Rollout, StoredPath
 from harnesslab.store.models.events import MAX_EVENTS
 
@@ -32,7 +32,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "outcome": tuple(Outcome),
     "origin": tuple(Origin),
     "mode": ("recorded", "live", "hybrid"),
-    "grade": tuple(Grade),
+    "grade": tuple(Replayability),
 }
 MOST_IDS = 200
 """Rollouts that a list can be narrowed to by id."""

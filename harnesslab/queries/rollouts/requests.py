@@ -13,7 +13,7 @@ from harnesslab.core.trace.events import ModelCall
 from harnesslab.core.trace.labels import clip, label
 from harnesslab.core.trace.messages import view
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.queries.rollouts.tapes import StoredTape, preload
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader, preload
 from harnesslab.store.models import Event, Rollout
 from harnesslab.store.models.events import KEY_SHIFT, KINDS, MAX_EVENTS
 
@@ -99,14 +99,14 @@ def request_page(offset: int = 0, *, unstable_only: bool = False) -> RequestPage
 
 def _rows(found: list[tuple[str, int, int, int]]) -> list[RequestRow]:
     rollouts = Rollout.objects.select_related("case").in_bulk({last >> KEY_SHIFT for *_, last in found})
-    tapes = {pk: StoredTape(rollout) for pk, rollout in rollouts.items()}
-    preload([(tapes[last >> KEY_SHIFT], last & (MAX_EVENTS - 1)) for *_, last in found])
+    readers = {pk: StoredTraceReader(rollout) for pk, rollout in rollouts.items()}
+    preload([(readers[last >> KEY_SHIFT], last & (MAX_EVENTS - 1)) for *_, last in found])
     rows = []
     for digest, sent, answers, last in found:
-        tape = tapes[last >> KEY_SHIFT]
-        rollout = tape.rollout
-        messages = tape.message_positions(last & (MAX_EVENTS - 1))
-        seen = view(tape.payload(messages[-1])) if messages else None
+        reader = readers[last >> KEY_SHIFT]
+        rollout = reader.rollout
+        messages = reader.message_positions(last & (MAX_EVENTS - 1))
+        seen = view(reader.payload(messages[-1])) if messages else None
         shown = f"{seen.role}: {clip(seen.text, 110)}" if seen else "no messages"
         rows.append(
             RequestRow(
@@ -137,16 +137,16 @@ def request_detail(digest: str) -> RequestDetail:
     rollouts = Rollout.objects.select_related("case").in_bulk(
         {key >> KEY_SHIFT for keys in calls.values() for key in keys}
     )
-    tapes = {pk: StoredTape(rollout) for pk, rollout in rollouts.items()}
-    preload([(tapes[keys[0] >> KEY_SHIFT], keys[0] & (MAX_EVENTS - 1)) for keys in calls.values()])
+    readers = {pk: StoredTraceReader(rollout) for pk, rollout in rollouts.items()}
+    preload([(readers[keys[0] >> KEY_SHIFT], keys[0] & (MAX_EVENTS - 1)) for keys in calls.values()])
     ordered = sorted(calls.items(), key=lambda item: (-len(item[1]), item[1][0]))
-    answers = _answers(ordered, tapes)
+    answers = _answers(ordered, readers)
     first = ordered[0][1][0]
-    tape, index = tapes[first >> KEY_SHIFT], first & (MAX_EVENTS - 1)
-    event = tape.event(index)
+    reader, index = readers[first >> KEY_SHIFT], first & (MAX_EVENTS - 1)
+    event = reader.event(index)
     if not isinstance(event, ModelCall):
         raise NotFound("no such request", where=digest)
-    messages = [view(message) for message in tape.messages(index)]
+    messages = [view(message) for message in reader.messages(index)]
     return RequestDetail(
         digest=digest,
         sent=sent,
@@ -159,12 +159,12 @@ def request_detail(digest: str) -> RequestDetail:
     )
 
 
-def _answers(ordered: list[tuple[str, list[int]]], tapes: dict[int, StoredTape]) -> list[DistinctAnswer]:
+def _answers(ordered: list[tuple[str, list[int]]], readers: dict[int, StoredTraceReader]) -> list[DistinctAnswer]:
     found: list[DistinctAnswer] = []
     reference: ModelCall | None = None
     for digest, keys in ordered:
-        tape, index = tapes[keys[0] >> KEY_SHIFT], keys[0] & (MAX_EVENTS - 1)
-        event = tape.event(index)
+        reader, index = readers[keys[0] >> KEY_SHIFT], keys[0] & (MAX_EVENTS - 1)
+        event = reader.event(index)
         if not isinstance(event, ModelCall):
             continue
         found.append(
@@ -173,7 +173,7 @@ def _answers(ordered: list[tuple[str, list[int]]], tapes: dict[int, StoredTape])
                 count=len(keys),
                 text=_answer_text(event),
                 calls=[
-                    (key >> KEY_SHIFT, key & (MAX_EVENTS - 1), f"#{tapes[key >> KEY_SHIFT].rollout.trial + 1}")
+                    (key >> KEY_SHIFT, key & (MAX_EVENTS - 1), f"#{readers[key >> KEY_SHIFT].rollout.trial + 1}")
                     for key in keys[:40]
                 ],
                 differs_at=_first_difference(reference, event) if reference is not None else "",

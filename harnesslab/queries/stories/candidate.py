@@ -12,7 +12,7 @@ from harnesslab.queries.experiments.cells import cells_of
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.queries.stories.story import Story, StoryRow
 from harnesslab.queries.trainings.training import memo_text, repository_of
-from harnesslab.store.models import Epoch, Experiment, Memo
+from harnesslab.store.models import Experiment, Iteration, Memo
 from harnesslab.store.text import as_object, thawed
 
 LINES = 300
@@ -49,9 +49,13 @@ def look(found: Story, chosen: int | None) -> Looked | None:
     if row is None:
         return None
     experiment = Experiment.objects.select_related("project").get(pk=row.id)
-    epoch = Epoch.objects.filter(candidate=experiment).order_by("-pk").first()
+    iteration = Iteration.objects.filter(candidate=experiment).order_by("-pk").first()
     memos = Memo.objects.filter(project_id=found.id)
-    memo = (memos.filter(epoch=epoch) if epoch is not None else memos.filter(after=experiment)).order_by("-pk").first()
+    memo = (
+        (memos.filter(iteration=iteration) if iteration is not None else memos.filter(after=experiment))
+        .order_by("-pk")
+        .first()
+    )
     return Looked(
         row=row,
         sentences=sentences(reasons_of(as_object(thawed(experiment.decision)))),
@@ -59,7 +63,7 @@ def look(found: Story, chosen: int | None) -> Looked | None:
         memo=memo_text(memo) if memo is not None else "",
         memo_id=memo.pk if memo is not None else None,
         cycle=cycle_of(experiment),
-        proposer=proposer_of(epoch),
+        proposer=proposer_of(iteration),
     )
 
 
@@ -96,8 +100,8 @@ def cycle_of(experiment: Experiment) -> Cycle:
     return cycle(cells_of([experiment.pk], anatomies=True)[experiment.pk], wall)
 
 
-def proposer_of(epoch: Epoch | None) -> dict[str, str]:
+def proposer_of(iteration: Iteration | None) -> dict[str, str]:
     """Return what a proposer stated of itself, as text by name."""
-    stated = as_object(thawed(epoch.proposer)) if epoch is not None else {}
+    stated = as_object(thawed(iteration.proposer)) if iteration is not None else {}
     shown = ("patch", "model", "effort", "cost", "input_tokens", "output_tokens", "seconds")
     return {name: str(stated[name]) for name in shown if isinstance(stated.get(name), str | int | float)}

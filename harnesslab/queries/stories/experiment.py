@@ -13,7 +13,7 @@ from harnesslab.core.measuring.experiments import ExperimentKind
 from harnesslab.core.measuring.transitions import Transition, transitions
 from harnesslab.queries.experiments.cells import cells_of
 from harnesslab.queries.experiments.certificates import CertificateRow, certificates
-from harnesslab.queries.experiments.measurements import plan_of
+from harnesslab.queries.experiments.measurements import measuring_plan_of
 from harnesslab.queries.stories.candidate import Change, change_of, cycle_of
 from harnesslab.store.models import Experiment
 from harnesslab.store.text import as_object, thawed
@@ -102,7 +102,7 @@ def _plan(row: Experiment) -> list[tuple[str, str]]:
     """Return how it was asked for, by name."""
     if not row.plan:
         return []
-    plan = plan_of(row)
+    plan = measuring_plan_of(row)
     panel = f"{row.panel.panel.name} {row.panel.digest[:8]}" if row.panel is not None else "–"
     settings = ", ".join(f"{name} {value}" for name, value in plan.settings.items())
     cases = f"{len(plan.cases)} of its cases" if plan.cases is not None else "all its cases"

@@ -1,4 +1,4 @@
-"""The learning memo as read models: versions, differences, staleness, and what each epoch's proposal cost."""
+"""The learning memo as read models: versions, differences, staleness, and what each iteration's proposal cost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harnesslab.queries.projects.bindings import get_project
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.queries.stories.candidate import proposer_of
 from harnesslab.queries.trainings.training import memo_text
-from harnesslab.store.models import Epoch, Experiment, Memo, Project
+from harnesslab.store.models import Experiment, Iteration, Memo, Project
 
 
 class MemoVersion(ReadModel):
@@ -21,7 +21,7 @@ class MemoVersion(ReadModel):
     number: int
     """Zero-based, in the order in which they were kept."""
     epoch: int | None
-    """Zero-based epoch that it followed; None for one that was imported."""
+    """Zero-based iteration that it followed; None for one that was imported."""
     training: int | None
     after: str
     """The newest experiment that it knew of; empty where that isn't known."""
@@ -30,7 +30,7 @@ class MemoVersion(ReadModel):
 
 
 class Proposed(ReadModel):
-    """One epoch's proposal."""
+    """One iteration's proposal."""
 
     training: int
     epoch: int
@@ -41,7 +41,7 @@ class Proposed(ReadModel):
     stated: dict[str, str]
     """What the proposer stated of itself."""
     wall: float | None
-    """Seconds from the epoch's begin to its end."""
+    """Seconds from the iteration's begin to its end."""
 
 
 class MemoView(ReadModel):
@@ -63,7 +63,7 @@ class MemoView(ReadModel):
 def memo_view(project_id: int, chosen: int | None = None, before: int | None = None) -> MemoView:
     """Return a version and what it changed of another, by default of the one before; raises `NotFound`."""
     project = get_project(project_id)
-    rows = list(Memo.objects.filter(project=project).select_related("epoch", "after").defer("body").order_by("pk"))
+    rows = list(Memo.objects.filter(project=project).select_related("iteration", "after").defer("body").order_by("pk"))
     versions = [_version(number, row) for number, row in enumerate(rows)]
     version = _chosen(versions, chosen) if chosen is not None or versions else None
     older = [each for each in versions if version is not None and each.number < version.number]
@@ -89,8 +89,8 @@ def _version(number: int, row: Memo) -> MemoVersion:
     return MemoVersion(
         id=row.pk,
         number=number,
-        epoch=row.epoch.number if row.epoch is not None else None,
-        training=row.epoch.training_id if row.epoch is not None else None,
+        epoch=row.iteration.number if row.iteration is not None else None,
+        training=row.iteration.training_id if row.iteration is not None else None,
         after=row.after.name if row.after is not None else "",
         after_id=row.after_id,
         at=row.created_at,
@@ -115,7 +115,7 @@ def _newer(project: Project, rows: Sequence[Memo]) -> int:
 
 
 def _proposals(project: Project) -> list[Proposed]:
-    rows = Epoch.objects.filter(training__project=project).order_by("training_id", "number")
+    rows = Iteration.objects.filter(training__project=project).order_by("training_id", "number")
     return [
         Proposed(
             training=row.training_id,

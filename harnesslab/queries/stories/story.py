@@ -18,7 +18,7 @@ from harnesslab.queries.experiments.cells import cells_of
 from harnesslab.queries.experiments.certificates import stated
 from harnesslab.queries.projects.bindings import get_project
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.store.models import Epoch, Experiment, Project
+from harnesslab.store.models import Experiment, Iteration, Project
 from harnesslab.store.models.experiments import ExperimentQuerySet
 from harnesslab.store.text import as_object, storable, thawed
 
@@ -35,7 +35,7 @@ class StoryRow(ReadModel):
     name: str
     mark: Mark
     epoch: int | None
-    """Zero-based epoch of its training; of an imported candidate its place among the candidates."""
+    """Zero-based iteration of its training; of an imported candidate its place among the candidates."""
     training: int | None
     commit: str
     parent: str
@@ -88,9 +88,9 @@ class Story(ReadModel):
     common: list[str]
     """Cases that every decided experiment measured."""
     epochs: int | None
-    """Epochs of trainings here; None where all is imported."""
+    """Iterations of trainings here; None where all is imported."""
     skipped: int
-    """Epochs without a measured candidate."""
+    """Iterations without a measured candidate."""
     excluded: dict[str, str]
     """Cases that certification keeps out, with the verdict of the newest audit that looked at each."""
     trials: list[int]
@@ -139,8 +139,8 @@ def story(project_id: int, by: str = "") -> Story:
     if by and by not in (SOLVED, *choices):
         raise InvalidValue(f"{by[:60]!r} is nothing to tell", where="by", hint=f"one of {', '.join(choices) or SOLVED}")
     chosen = by or _default(told, choices, series)
-    epochs = list(Epoch.objects.filter(training__project=project).order_by("training_id", "number"))
-    places = _numbers(told, {each.candidate_id: each for each in epochs})
+    iterations = list(Iteration.objects.filter(training__project=project).order_by("training_id", "number"))
+    places = _numbers(told, {each.candidate_id: each for each in iterations})
     shown = [
         _story_row(each, number, cells.get(each.row.baseline_id or 0, {}), common, chosen)
         for each, number in zip(told, places, strict=True)
@@ -154,8 +154,8 @@ def story(project_id: int, by: str = "") -> Story:
         rows=shown,
         steps=steps(points, falls=not chosen.startswith(METRIC)),
         common=sorted(common),
-        epochs=len(epochs) or None,
-        skipped=sum(each.state == "skipped" for each in epochs),
+        epochs=len(iterations) or None,
+        skipped=sum(each.state == "skipped" for each in iterations),
         excluded=_excluded(told),
         trials=sorted({each.row.trials for each in told}),
         gate=next((each.reasons.gate for each in reversed(told) if each.reasons.gate is not None), None),
@@ -203,14 +203,14 @@ def _default(told: Sequence[_Told], choices: Sequence[str], series: Mapping[str,
     return METRIC + leading(series, [each.mark for each in told])
 
 
-def _numbers(told: Sequence[_Told], epochs: Mapping[int | None, Epoch]) -> list[int | None]:
-    """Number candidates by their epochs, or else in their order."""
+def _numbers(told: Sequence[_Told], iterations: Mapping[int | None, Iteration]) -> list[int | None]:
+    """Number candidates by their iterations, or else in their order."""
     found: list[int | None] = []
     candidates = 0
     for each in told:
-        epoch = epochs.get(each.row.pk)
+        iteration = iterations.get(each.row.pk)
         candidate = each.mark in CANDIDATES
-        found.append(epoch.number if epoch is not None else candidates if candidate else None)
+        found.append(iteration.number if iteration is not None else candidates if candidate else None)
         candidates += candidate
     return found
 

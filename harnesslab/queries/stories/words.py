@@ -30,7 +30,7 @@ def headline(found: Story) -> str:
         )
     if not candidates:
         return f"{_count(len(found.rows), 'baseline measurement')}, and no candidate was measured yet."
-    over = f" over {_count(found.epochs, 'epoch')}" if found.epochs else ""
+    over = f" over {_count(found.epochs, 'iteration')}" if found.epochs else ""
     counts = [f"{found.counts[mark]} {MARKS[mark]}" for mark in _COUNTED if found.counts[mark]]
     return f"{_count(len(candidates), 'candidate')}{over} {_moved(found)}; {', '.join(counts)}."
 
@@ -70,7 +70,7 @@ def rests(found: Story) -> str:
     most = max(found.trials, default=1)
     trials = "one trial" if most == 1 else f"up to {most} trials"
     gate = {True: ", on an engine that is certified", False: ", on an engine that is not certified", None: ""}
-    skipped = f" {_count(found.skipped, 'epoch')} measured no candidate." if found.skipped else ""
+    skipped = f" {_count(found.skipped, 'iteration')} measured no candidate." if found.skipped else ""
     gone = f" {_count(found.superseded, 'superseded attempt')} left out." if found.superseded else ""
     return f"Decisions rest on {trials} a case{gate[found.gate]}.{skipped}{gone}"
 

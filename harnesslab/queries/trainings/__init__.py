@@ -1,1 +1,1 @@
-"""Trainings and their epochs, and the evidence that a proposer is given."""
+"""Trainings and their iterations, and the evidence that a proposer is given."""

@@ -13,7 +13,7 @@ from harnesslab.core.trace.labels import label, result_line
 from harnesslab.core.trace.messages import text_of
 from harnesslab.queries.experiments.measurements import measured
 from harnesslab.queries.rollouts.listing import get_rollout
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.queries.trainings.training import concluded
 from harnesslab.store.models import Experiment
 
@@ -48,15 +48,15 @@ def _written(rollout_id: int, case: str) -> str:
     """Write a rollout out in plain text: each action with what came of it."""
     rollout = get_rollout(rollout_id)
     lines = [f"case {case}: {rollout.outcome}"]
-    for step, what in _told(StoredTape(rollout)):
+    for step, what in _told(StoredTraceReader(rollout)):
         lines.append(f"[{step}] {what}")
         if sum(map(len, lines)) > LONGEST:
             return "\n".join([*lines, "[… cut]"])
     return "\n".join(lines)
 
 
-def _told(tape: StoredTape) -> Iterator[tuple[int, str]]:
-    for event in tape.trace().events:
+def _told(reader: StoredTraceReader) -> Iterator[tuple[int, str]]:
+    for event in reader.trace().events:
         named = label(event)
         match event:
             case ModelCall():

@@ -1,4 +1,4 @@
-"""Trainings as read models: rows of the list, and one with its epochs."""
+"""Trainings as read models: rows of the list, and one with its iterations."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from datetime import datetime
 
 from django.db.models import Count
 
-from harnesslab.core.training.training import OPEN, EpochState, Proposer, ProposerKind, TrainingPlan, TrainingState
+from harnesslab.core.training.training import OPEN, IterationState, Proposer, ProposerKind, TrainingPlan, TrainingState
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.queries.trainings.epochs import EpochRow, ExperimentLink, epoch_row, link_of, waits_for
-from harnesslab.queries.trainings.training import epochs_of, get_training, latest_memo, training_plan
-from harnesslab.store.models import Epoch, Experiment, Training
+from harnesslab.queries.trainings.iterations import ExperimentLink, IterationRow, iteration_row, link_of, waits_for
+from harnesslab.queries.trainings.training import get_training, iterations_of, latest_memo, training_plan
+from harnesslab.store.models import Experiment, Iteration, Training
 from harnesslab.store.text import storable
 
 MOST = 100
@@ -36,9 +36,9 @@ class TrainingRow(ReadModel):
     state: str
     why: str
     epochs: int
-    """Most epochs."""
+    """Most iterations."""
     counts: dict[str, int]
-    """Epochs by state."""
+    """Iterations by state."""
     first: ExperimentLink | None
     """Its first baseline."""
     last: ExperimentLink | None
@@ -57,10 +57,10 @@ class TrainingRow(ReadModel):
         """Say where it is and what it came to."""
         done = sum(count for state, count in self.counts.items() if state not in OPEN)
         told = {
-            TrainingState.RUNNING: f"Epoch {min(done + 1, self.epochs)} of {self.epochs} runs",
-            TrainingState.STOPPED: f"Stopped after {_epochs(done)}",
-            TrainingState.DONE: f"Over after {_epochs(done)}",
-            TrainingState.FAILED: f"Failed after {_epochs(done)}",
+            TrainingState.RUNNING: f"Iteration {min(done + 1, self.epochs)} of {self.epochs} runs",
+            TrainingState.STOPPED: f"Stopped after {_iterations(done)}",
+            TrainingState.DONE: f"Over after {_iterations(done)}",
+            TrainingState.FAILED: f"Failed after {_iterations(done)}",
         }[TrainingState(self.state)]
         kinds = [f"{self.counts[state]} {state}" for state in ENDS if self.counts.get(state)]
         said = f"{told}: {', '.join(kinds)}" if kinds else told
@@ -72,14 +72,14 @@ class TrainingRow(ReadModel):
         return f"{said}; from {first.solved} of {first.total} to {last.solved} of {last.total} cases solved."
 
 
-ENDS = (EpochState.PROMOTED, EpochState.REJECTED, EpochState.INVALID, EpochState.SKIPPED)
+ENDS = (IterationState.PROMOTED, IterationState.REJECTED, IterationState.INVALID, IterationState.SKIPPED)
 
 
 class TrainingView(ReadModel):
-    """A training with its epochs."""
+    """A training with its iterations."""
 
     row: TrainingRow
-    epochs: list[EpochRow]
+    epochs: list[IterationRow]
     options: list[str]
     """What was asked for beside the usual, in words."""
     unchanged: ExperimentLink | None
@@ -94,15 +94,15 @@ def training_rows(project: str = "") -> list[TrainingRow]:
 
 
 def training_view(training_id: int) -> TrainingView:
-    """Return a training with its epochs; raises `NotFound`."""
+    """Return a training with its iterations; raises `NotFound`."""
     training = get_training(training_id)
     plan = training_plan(training)
-    epochs = epochs_of(training)
+    iterations = iterations_of(training)
     again = Experiment.objects.filter(key=f"training {training.pk} unchanged").first()
-    waits = waits_for(next((epoch for epoch in epochs if epoch.state in OPEN), None))
+    waits = waits_for(next((iteration for iteration in iterations if iteration.state in OPEN), None))
     return TrainingView(
         row=_rows([training])[0],
-        epochs=[epoch_row(epoch, waits) for epoch in epochs],
+        epochs=[iteration_row(iteration, waits) for iteration in iterations],
         options=_options(plan),
         unchanged=link_of(again),
         memo=latest_memo(training.project),
@@ -112,18 +112,18 @@ def training_view(training_id: int) -> TrainingView:
 def _rows(trainings: Sequence[Training]) -> list[TrainingRow]:
     ids = [training.pk for training in trainings]
     counts: dict[int, Counter[str]] = {pk: Counter() for pk in ids}
-    counted = Epoch.objects.filter(training__in=ids).order_by().values_list("training_id", "state")
+    counted = Iteration.objects.filter(training__in=ids).order_by().values_list("training_id", "state")
     for training, state, count in counted.annotate(n=Count("pk")):
         counts[training][state] = count
     first: dict[int, Experiment] = {}
     last: dict[int, Experiment] = {}
-    epochs = Epoch.objects.filter(training__in=ids).select_related("baseline", "candidate")
-    for epoch in epochs.defer("proposer", *_heavy("baseline"), *_heavy("candidate")).order_by("number"):
-        if epoch.baseline is not None:
-            first.setdefault(epoch.training_id, epoch.baseline)
-            last[epoch.training_id] = epoch.baseline
-        if epoch.state == EpochState.PROMOTED and epoch.candidate is not None:
-            last[epoch.training_id] = epoch.candidate
+    iterations = Iteration.objects.filter(training__in=ids).select_related("baseline", "candidate")
+    for iteration in iterations.defer("proposer", *_heavy("baseline"), *_heavy("candidate")).order_by("number"):
+        if iteration.baseline is not None:
+            first.setdefault(iteration.training_id, iteration.baseline)
+            last[iteration.training_id] = iteration.baseline
+        if iteration.state == IterationState.PROMOTED and iteration.candidate is not None:
+            last[iteration.training_id] = iteration.candidate
     return [_row(each, counts[each.pk], first.get(each.pk), last.get(each.pk)) for each in trainings]
 
 
@@ -178,5 +178,5 @@ def _options(plan: TrainingPlan) -> list[str]:
     return said
 
 
-def _epochs(count: int) -> str:
-    return f"{count} epoch{'' if count == 1 else 's'}"
+def _iterations(count: int) -> str:
+    return f"{count} iteration{'' if count == 1 else 's'}"

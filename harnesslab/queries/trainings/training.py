@@ -9,10 +9,10 @@ from django.db.models import Q
 from harnesslab.core.errors import NotFound
 from harnesslab.core.measuring.experiments import State
 from harnesslab.core.training.memo import Concluded
-from harnesslab.core.training.training import EpochState, TrainingPlan, TrainingState
+from harnesslab.core.training.training import IterationState, TrainingPlan, TrainingState
 from harnesslab.queries.projects.bindings import binding_of
 from harnesslab.runtime.training.repository import Repository
-from harnesslab.store.models import Epoch, Experiment, Memo, Project, Training
+from harnesslab.store.models import Experiment, Iteration, Memo, Project, Training
 from harnesslab.store.text import as_object, thawed
 
 
@@ -36,17 +36,17 @@ def repository_of(project: Project) -> Repository:
     return Repository.at(binding.harness.repository, binding.branch, binding.surface)
 
 
-def epochs_of(training: Training) -> list[Epoch]:
-    """Return a training's epochs in order."""
-    return list(training.epochs.select_related("baseline", "candidate").order_by("number"))
+def iterations_of(training: Training) -> list[Iteration]:
+    """Return a training's iterations in order."""
+    return list(training.iterations.select_related("baseline", "candidate").order_by("number"))
 
 
-def get_epoch(epoch_id: int) -> Epoch:
-    """Return an epoch with what it belongs to; raises `NotFound`."""
-    row = Epoch.objects.select_related("training__project", "training__panel__panel", "baseline", "candidate")
-    found = row.defer("training__panel__body", "baseline__facts", "candidate__facts").filter(pk=epoch_id).first()
+def get_iteration(iteration_id: int) -> Iteration:
+    """Return an iteration with what it belongs to; raises `NotFound`."""
+    row = Iteration.objects.select_related("training__project", "training__panel__panel", "baseline", "candidate")
+    found = row.defer("training__panel__body", "baseline__facts", "candidate__facts").filter(pk=iteration_id).first()
     if found is None:
-        raise NotFound(f"there is no epoch {epoch_id}")
+        raise NotFound(f"there is no iteration {iteration_id}")
     return found
 
 
@@ -58,7 +58,7 @@ def trainings_to_follow() -> Sequence[int]:
 
 def used_patches(training: Training) -> set[str]:
     """Return the patches of its queue that a training has taken."""
-    taken = (as_object(thawed(epoch.proposer)).get("patch") for epoch in training.epochs.all())
+    taken = (as_object(thawed(iteration.proposer)).get("patch") for iteration in training.iterations.all())
     return {name for name in taken if isinstance(name, str)}
 
 
@@ -76,20 +76,20 @@ def memo_text(memo: Memo) -> str:
 
 def concluded(project: Project) -> list[Concluded]:
     """Return what became of every candidate of a project's trainings, in order."""
-    rows = Epoch.objects.filter(training__project=project).select_related("candidate", "baseline")
-    over = [state for state in EpochState if state.value in ("promoted", "rejected", "invalid", "skipped")]
+    rows = Iteration.objects.filter(training__project=project).select_related("candidate", "baseline")
+    over = [state for state in IterationState if state.value in ("promoted", "rejected", "invalid", "skipped")]
     return [_concluded(row) for row in rows.filter(state__in=over).order_by("training_id", "number")]
 
 
-def _concluded(epoch: Epoch) -> Concluded:
-    candidate: Experiment | None = epoch.candidate
+def _concluded(iteration: Iteration) -> Concluded:
+    candidate: Experiment | None = iteration.candidate
     decision = as_object(thawed(candidate.decision)) if candidate is not None else {}
     return Concluded(
-        number=epoch.number,
-        commit=epoch.commit,
-        mechanism=epoch.mechanism,
-        state=epoch.state,
-        reason=epoch.reason,
+        number=iteration.number,
+        commit=iteration.commit,
+        mechanism=iteration.mechanism,
+        state=iteration.state,
+        reason=iteration.reason,
         solved=candidate.solved if candidate is not None else None,
         total=candidate.total if candidate is not None else None,
         before=len(case_names(decision.get("baseline_solved"))),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harnesslab.core.canonical import JSON, canonical_bytes, digest
 from harnesslab.core.conditions.manifest import Known, Manifest, Provenance
-from harnesslab.core.running.rollout import Grade, Origin, Outcome, Recording, Source
+from harnesslab.core.running.rollout import Origin, Outcome, Recording, Replayability, Source
 from harnesslab.core.seeds import derive
 from harnesslab.core.trace.events import (
     Fidelity,
@@ -113,7 +113,7 @@ def run(case: DemonstrationCase, model: TableModel, conditions: Conditions, sour
         tags=(conditions.experiment, f"kernel {conditions.kernel}"),
         reward=1.0 if outcome is Outcome.SOLVED else 0.0,
         origin=Origin.LIVE,
-        grade=Grade.VIEW_ONLY,
+        grade=Replayability.VIEW_ONLY,
         missing="harness: the demonstration's loop is not a harness that a worker can run again",
         started_at=started,
         ended_at=datetime.now(UTC),

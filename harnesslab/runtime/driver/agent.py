@@ -33,7 +33,7 @@ from harnesslab.runtime.driver.calls import (
 from harnesslab.runtime.driver.episode import Diverged, DrivenEpisode, Ended
 from harnesslab.runtime.driver.inbox import Attempted, Broken, Inbox, Question, UnpassedRequest, Woken
 from harnesslab.runtime.driver.talks import Talk, Talks
-from harnesslab.runtime.gateway.asked import Problem, problem_of
+from harnesslab.runtime.gateway.requests import Problem, problem_of
 
 LONGEST_WAIT_S = 30.0
 LONGEST_ASK_S = 3600.0

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from harnesslab.core.running.ports import Exchange
 from harnesslab.core.trace.events import ModelCall
-from harnesslab.runtime.gateway.asked import AgentRequest, Problem
+from harnesslab.runtime.gateway.requests import AgentRequest, Problem
 
 MOST_NOTES = 50
 """Refused requests that are recorded one by one; more are counted."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from harnesslab.core.canonical import JSON
 from harnesslab.core.trace.events import ModelCall, ToolCall, ToolRequest
 from harnesslab.core.trace.messages import text_of
-from harnesslab.runtime.gateway.asked import AgentRequest, call_id
+from harnesslab.runtime.gateway.requests import AgentRequest, call_id
 
 SEEN = "seen in the messages"
 """Value of `observed` in the `extra` of a tool call that an agent ran by itself."""

@@ -14,8 +14,8 @@ from harnesslab.core.conditions.manifest import Condition, Known, Provenance, Un
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.running.ports import Answer, EngineDown, Exchange, Failure, FailureKind, Health, ModelRequest
 from harnesslab.runtime.engines import dialect, processor
-from harnesslab.runtime.engines.attempt import attempt, unsent
 from harnesslab.runtime.engines.configuration import Configuration
+from harnesslab.runtime.engines.exchange import exchange_once, unsent
 from harnesslab.runtime.engines.hosting import Host
 from harnesslab.runtime.engines.openai import asked, every_condition, llama_facts, with_seed
 from harnesslab.runtime.engines.options import Options
@@ -64,7 +64,7 @@ class EmbeddedEngine:
             late = time.monotonic() - began >= timeout
             return unsent(body, self._model, Failure(_LATE if late else FailureKind.UNREACHABLE, error.sentence))
         waited = time.monotonic() - began
-        exchange = attempt(
+        exchange = exchange_once(
             transport,
             "/v1/chat/completions",
             body,

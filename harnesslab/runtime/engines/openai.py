@@ -15,7 +15,7 @@ from harnesslab.core.conditions.fields import FIELDS
 from harnesslab.core.conditions.manifest import Condition, Known, Provenance, Unknown
 from harnesslab.core.running.ports import EngineDown, Exchange, Health, ModelRequest
 from harnesslab.runtime.engines import dialect, refusals
-from harnesslab.runtime.engines.attempt import attempt
+from harnesslab.runtime.engines.exchange import exchange_once
 from harnesslab.runtime.engines.options import Options
 from harnesslab.runtime.engines.stream import Completion
 from harnesslab.runtime.engines.transport import Reply, Transport
@@ -64,7 +64,7 @@ class OpenAIEngine:
     def ask(self, request: ModelRequest, *, timeout: float, on_text: Callable[[str], bool] | None = None) -> Exchange:
         """Make one attempt."""
         body = dialect.body_of(request, self._model, self._wishes())
-        exchange = attempt(
+        exchange = exchange_once(
             self._transport,
             "/chat/completions",
             body,

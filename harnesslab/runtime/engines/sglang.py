@@ -16,7 +16,7 @@ from harnesslab.core.canonical import JSON, parse
 from harnesslab.core.conditions.manifest import Condition
 from harnesslab.core.running.ports import Answer, Exchange, Failure, FailureKind, Health, ModelRequest
 from harnesslab.runtime.engines import dialect, sglang_facts, sglang_native
-from harnesslab.runtime.engines.attempt import attempt, unsent
+from harnesslab.runtime.engines.exchange import exchange_once, unsent
 from harnesslab.runtime.engines.openai import asked, every_condition, with_seed
 from harnesslab.runtime.engines.options import Options
 from harnesslab.runtime.engines.refusals import failure as refusal
@@ -108,7 +108,7 @@ class SGLangEngine:
         return body
 
     def _chat(self, body: Mapping[str, JSON], *, timeout: float, on_text: Callable[[str], bool] | None) -> Exchange:
-        return attempt(
+        return exchange_once(
             self._transport,
             "/v1/chat/completions",
             body,
@@ -129,7 +129,7 @@ class SGLangEngine:
         native = sglang_native.body_of(body, ids, alternatives=self._settings.alternatives)
         if isinstance(native, Failure):
             return unsent(body, self._model, native)
-        exchange = attempt(
+        exchange = exchange_once(
             self._transport,
             "/generate",
             native,

@@ -8,9 +8,9 @@ from harnesslab.core.canonical import JSON
 from harnesslab.core.trace.events import ModelCall, ToolRequest, Usage
 from harnesslab.runtime.gateway import sse
 from harnesslab.runtime.gateway.anthropic_messages import messages_of
-from harnesslab.runtime.gateway.asked import AgentRequest, Problem, RequestRefused, call_id
 from harnesslab.runtime.gateway.chat import checked
 from harnesslab.runtime.gateway.fields import Fields, shown
+from harnesslab.runtime.gateway.requests import AgentRequest, Problem, RequestRefused, call_id
 
 SETTINGS = frozenset({"temperature", "top_p", "top_k", "max_tokens"})
 KEPT_BACK = frozenset({"metadata", "service_tier"})

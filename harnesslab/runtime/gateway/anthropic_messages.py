@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from harnesslab.core.canonical import JSON
-from harnesslab.runtime.gateway.asked import RequestRefused
 from harnesslab.runtime.gateway.fields import Fields, shown, text_parts
+from harnesslab.runtime.gateway.requests import RequestRefused
 from harnesslab.runtime.gateway.sse import encoded
 
 TEXT = frozenset({"text"})

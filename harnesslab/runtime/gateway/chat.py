@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from harnesslab.core.canonical import JSON
 from harnesslab.core.trace.events import ModelCall, ToolRequest, Usage
 from harnesslab.runtime.gateway import sse
-from harnesslab.runtime.gateway.asked import AgentRequest, Problem, RequestRefused, call_id
 from harnesslab.runtime.gateway.fields import Fields
+from harnesslab.runtime.gateway.requests import AgentRequest, Problem, RequestRefused, call_id
 
 SETTINGS = frozenset(
     {

@@ -13,9 +13,9 @@ from typing import BinaryIO, Protocol, cast
 from harnesslab.core.canonical import JSON, MAX_DEPTH, nested_within, parse
 from harnesslab.runtime.gateway import sse
 from harnesslab.runtime.gateway.anthropic import Anthropic
-from harnesslab.runtime.gateway.asked import Dialect, ModelBoundary, Problem, RequestRefused, bad_request
 from harnesslab.runtime.gateway.bodies import Bad, BodyBudget, read_body
 from harnesslab.runtime.gateway.chat import Chat
+from harnesslab.runtime.gateway.requests import Dialect, ModelBoundary, Problem, RequestRefused, bad_request
 from harnesslab.runtime.gateway.responses import Responses
 
 LINGER_S = 2.0

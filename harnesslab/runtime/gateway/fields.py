@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NoReturn
 
 from harnesslab.core.canonical import JSON, canonical_bytes
-from harnesslab.runtime.gateway.asked import RequestRefused
+from harnesslab.runtime.gateway.requests import RequestRefused
 
 
 class Fields:

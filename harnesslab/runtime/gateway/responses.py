@@ -9,9 +9,9 @@ from typing import Any
 from harnesslab.core.canonical import JSON
 from harnesslab.core.trace.events import ModelCall, Usage
 from harnesslab.runtime.gateway import response_events
-from harnesslab.runtime.gateway.asked import AgentRequest, Problem, RequestRefused, call_id
 from harnesslab.runtime.gateway.chat import arguments_text, checked, openai_problem
 from harnesslab.runtime.gateway.fields import Fields, shown, text_parts
+from harnesslab.runtime.gateway.requests import AgentRequest, Problem, RequestRefused, call_id
 
 SETTINGS = frozenset({"temperature", "top_p", "parallel_tool_calls", "seed", "stop"})
 KEPT_BACK = frozenset(

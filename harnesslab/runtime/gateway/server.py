@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from harnesslab.runtime.gateway.asked import ModelBoundary
 from harnesslab.runtime.gateway.exchange import Handler
+from harnesslab.runtime.gateway.requests import ModelBoundary
 
 CONNECTIONS = 64
 """At once; more are closed as they come."""

@@ -19,7 +19,7 @@ from harnesslab.core.canonical import JSON, nested_within
 from harnesslab.core.errors import HarnessLabError, InvalidValue
 from harnesslab.core.training.training import Proposer, ProposerKind
 from harnesslab.runtime.driver.checkout import outside_repositories
-from harnesslab.runtime.training.repository import Candidate, NoChange, OutsideSurface, Repository
+from harnesslab.runtime.training.repository import Candidate, NoChange, OutsideEditableFiles, Repository
 
 POLL_S = 0.5
 SHOWN = 2000
@@ -122,7 +122,7 @@ class PatchQueue:
         facts: dict[str, JSON] = {"patch": name, **{key: said[key] for key in ("model", "effort") if said.get(key)}}
         try:
             candidate = repository.candidate_of_patch(occasion.base, data, mechanism)
-        except (NoChange, OutsideSurface) as error:
+        except (NoChange, OutsideEditableFiles) as error:
             return Declined(error.sentence, mechanism, facts)
         fires = said.get("fires")
         changed = None if fires is None else tuple(part.strip() for part in fires.split(",") if part.strip())
@@ -172,7 +172,7 @@ class CommandProposer:
             mechanism = mechanism or "a change without a description"
             try:
                 candidate = repository.candidate_of_tree(occasion.base, place, mechanism)
-            except (NoChange, OutsideSurface) as error:
+            except (NoChange, OutsideEditableFiles) as error:
                 return Declined(error.sentence, mechanism, facts)
             changes = stated.get("changes")
             changed = tuple(str(each) for each in changes) if isinstance(changes, list) else None

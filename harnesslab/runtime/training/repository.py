@@ -30,7 +30,7 @@ class NoChange(HarnessLabError):
     """A proposal changes nothing, or can't be applied."""
 
 
-class OutsideSurface(HarnessLabError):
+class OutsideEditableFiles(HarnessLabError):
     """A proposal changes what a candidate may not change."""
 
 
@@ -80,7 +80,7 @@ class Repository:
             raise Conflict(f"the working tree has changes that no commit holds: {files}", where=self.branch, hint=hint)
 
     def candidate_of_patch(self, base: str, patch: bytes, message: str) -> Candidate:
-        """Return the commit that a patch makes of the base; raises `NoChange` or `OutsideSurface`."""
+        """Return the commit that a patch makes of the base; raises `NoChange` or `OutsideEditableFiles`."""
         with self._index(base) as environ:
             try:
                 git(self.place, "apply", "--cached", "--3way", "-", environ=environ, given=patch)
@@ -101,7 +101,7 @@ class Repository:
                 git(self.place, "worktree", "prune")
 
     def candidate_of_tree(self, base: str, place: Path, message: str) -> Candidate:
-        """Return the commit that a changed working tree makes of the base; raises `NoChange` or `OutsideSurface`."""
+        """Return the commit of the base with a changed working tree; raises `NoChange` or `OutsideEditableFiles`."""
         with self._index(base) as environ:
             git(self.place, "add", "--all", ".", environ={**environ, "GIT_WORK_TREE": str(place)})
             return self._commit(base, message, environ)
@@ -195,9 +195,9 @@ class Repository:
             _, mode, _, blob, _ = facts.split()
             if not any(fnmatch.fnmatchcase(name, pattern) for pattern in self.surface):
                 allowed = ", ".join(self.surface)
-                raise OutsideSurface(f"it changes {name}, outside what a candidate may change", hint=allowed)
+                raise OutsideEditableFiles(f"it changes {name}, outside what a candidate may change", hint=allowed)
             if mode in (_LINK, _MODULE):
-                raise OutsideSurface(f"it makes {name} a link, which no candidate may hold")
+                raise OutsideEditableFiles(f"it makes {name} a link, which no candidate may hold")
             if blob.strip("0") and int(git(self.place, "cat-file", "-s", blob)) > LARGEST:
-                raise OutsideSurface(f"it makes {name} larger than {LARGEST:,} bytes")
+                raise OutsideEditableFiles(f"it makes {name} larger than {LARGEST:,} bytes")
         return tuple(name for _, name in changes)

@@ -12,7 +12,7 @@ from harnesslab.store.models.projects import Case, Panel, PanelRevision, Project
 from harnesslab.store.models.reruns import RegressionCase, Rerun
 from harnesslab.store.models.rollouts import Rollout
 from harnesslab.store.models.sources import SourceFile
-from harnesslab.store.models.trainings import Epoch, Memo, Training
+from harnesslab.store.models.trainings import Iteration, Memo, Training
 
 __all__ = [
     "AuditEntry",
@@ -22,9 +22,9 @@ __all__ = [
     "Chunk",
     "Engine",
     "EngineTicket",
-    "Epoch",
     "Event",
     "Experiment",
+    "Iteration",
     "Job",
     "JobState",
     "LooseEvent",

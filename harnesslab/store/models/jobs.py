@@ -1,4 +1,4 @@
-"""Jobs: the row is the truth; Celery and its broker only ring the bell."""
+"""Jobs: the row is the truth; Celery and its broker only wake workers."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Rollout(models.Model):
                 condition=models.Q(origin__in=[item.value for item in domain.Origin]), name="rollout_origin_known"
             ),
             models.CheckConstraint(
-                condition=models.Q(grade__in=[item.value for item in domain.Grade]), name="rollout_grade_known"
+                condition=models.Q(grade__in=[item.value for item in domain.Replayability]), name="rollout_grade_known"
             ),
         ]
         indexes: ClassVar = [

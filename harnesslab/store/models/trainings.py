@@ -1,4 +1,4 @@
-"""Trainings: the loop of measuring, proposing, judging; its epochs, and the learning memo."""
+"""Trainings: the loop of measuring, proposing, judging; its iterations, and the learning memo."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import ClassVar
 from django.conf import settings
 from django.db import models
 
-from harnesslab.core.training.training import EpochState, TrainingState
+from harnesslab.core.training.training import IterationState, TrainingState
 from harnesslab.store.models.projects import PanelRevision, Project
 
 
 class Training(models.Model):
-    """A loop of epochs on one branch, panel and engine."""
+    """A loop of iterations on one branch, panel and engine."""
 
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="trainings")
     panel = models.ForeignKey(PanelRevision, on_delete=models.PROTECT, related_name="trainings")
@@ -38,13 +38,13 @@ class Training(models.Model):
         return f"training {self.pk}"
 
 
-class Epoch(models.Model):
+class Iteration(models.Model):
     """One turn of the loop: a baseline, a proposed change, and what became of it."""
 
-    training = models.ForeignKey(Training, on_delete=models.CASCADE, related_name="epochs")
+    training = models.ForeignKey(Training, on_delete=models.CASCADE, related_name="iterations")
     number = models.IntegerField()
     """Zero-based."""
-    state = models.CharField(max_length=12, default=EpochState.BASELINE)
+    state = models.CharField(max_length=12, default=IterationState.BASELINE)
     base_commit = models.CharField(max_length=40, blank=True)
     commit = models.CharField(max_length=40, blank=True)
     """The candidate; empty where none was proposed."""
@@ -52,7 +52,7 @@ class Epoch(models.Model):
     reason = models.TextField(blank=True)
     """Why it was skipped, or the decision's reason."""
     baseline = models.ForeignKey("store.Experiment", on_delete=models.SET_NULL, null=True, related_name="+")
-    candidate = models.ForeignKey("store.Experiment", on_delete=models.SET_NULL, null=True, related_name="epochs")
+    candidate = models.ForeignKey("store.Experiment", on_delete=models.SET_NULL, null=True, related_name="iterations")
     proposer = models.BinaryField(default=bytes)
     """What the proposer stated of itself: kind, model, effort, tokens, cost, seconds, and the changed mechanisms."""
     started_at = models.DateTimeField(auto_now_add=True)
@@ -60,22 +60,22 @@ class Epoch(models.Model):
 
     class Meta:
         constraints: ClassVar = [
-            models.UniqueConstraint(fields=["training", "number"], name="epoch_unique"),
+            models.UniqueConstraint(fields=["training", "number"], name="iteration_unique"),
             models.CheckConstraint(
-                condition=models.Q(state__in=[item.value for item in EpochState]), name="epoch_state_known"
+                condition=models.Q(state__in=[item.value for item in IterationState]), name="iteration_state_known"
             ),
         ]
 
     def __str__(self) -> str:
-        return f"epoch {self.number} of training {self.training_id}"
+        return f"iteration {self.number} of training {self.training_id}"
 
 
 class Memo(models.Model):
     """One version of a project's learning memo."""
 
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="memos")
-    epoch = models.ForeignKey(Epoch, on_delete=models.SET_NULL, null=True, related_name="memos")
-    """The epoch it followed; null for one that was imported or written by hand."""
+    iteration = models.ForeignKey(Iteration, on_delete=models.SET_NULL, null=True, related_name="memos")
+    """The iteration it followed; null for one that was imported or written by hand."""
     after = models.ForeignKey("store.Experiment", on_delete=models.SET_NULL, null=True, related_name="memos")
     """The newest experiment that it knew of."""
     digest = models.CharField(max_length=64)

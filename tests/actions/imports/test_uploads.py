@@ -14,7 +14,6 @@ from django.conf import settings
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 
-from harnesslab import queue
 from harnesslab.accounts.models import User
 from harnesslab.actions.imports import uploads
 from harnesslab.actions.jobs import lifecycle as jobs
@@ -29,7 +28,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def small_bound(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(settings, "CONFIG", replace(settings.CONFIG, home=tmp_path))
     monkeypatch.setattr(uploads, "INLINE_BYTES", 100)
-    monkeypatch.setattr(queue, "ring", lambda *_: None)
+    monkeypatch.setattr("harnesslab.queue.wake", lambda *_: None)
 
 
 def spooled() -> list[Path]:

@@ -13,7 +13,7 @@ from harnesslab.core.trace import seals
 from harnesslab.core.trace.trace import messages_at
 from harnesslab.queries.rollouts.events import event_window
 from harnesslab.queries.rollouts.listing import get_rollout
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.store.models import Chunk, Event, LooseEvent
 from tests.recordings import recording
 
@@ -33,11 +33,11 @@ def record(recorder: Recorder, upto: int) -> None:
 def test_each_event_is_readable_and_immutable_at_once() -> None:
     recorder = Recorder(recording())
     record(recorder, 5)
-    tape = StoredTape(get_rollout(recorder.rollout.pk))
-    assert tape.rollout.outcome == "running"
-    assert [tape.event(index) for index in range(5)] == list(recording().trace.events[:5])
-    assert tape.messages(4) == messages_at(recording().trace, 4)
-    assert len(event_window(tape, 0).rows) == 5
+    reader = StoredTraceReader(get_rollout(recorder.rollout.pk))
+    assert reader.rollout.outcome == "running"
+    assert [reader.event(index) for index in range(5)] == list(recording().trace.events[:5])
+    assert reader.messages(4) == messages_at(recording().trace, 4)
+    assert len(event_window(reader, 0).rows) == 5
     with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
         Event.objects.update(step=9)
 
@@ -49,9 +49,9 @@ def test_finishing_packs_the_events_and_keeps_their_seals() -> None:
     rollout = recorder.finish(RolloutEnding(Outcome.SOLVED, reward=1.0))
     assert not LooseEvent.objects.exists()
     assert Chunk.objects.exists()
-    tape = StoredTape(rollout)
-    assert tape.seals()[:-1] == [bytes(seal) for seal in before]
-    seals.verify(tape.trace(), tape.seals())
+    reader = StoredTraceReader(rollout)
+    assert reader.seals()[:-1] == [bytes(seal) for seal in before]
+    seals.verify(reader.trace(), reader.seals())
     assert (rollout.outcome, rollout.steps, rollout.output_tokens) == ("solved", 3, 30)
 
 
@@ -68,9 +68,9 @@ def test_a_recorder_that_is_gone_leaves_a_sealed_prefix_that_can_be_closed() -> 
     recorder = Recorder(recording())
     record(recorder, 6)
     rollout = interrupt(recorder.rollout.pk)
-    tape = StoredTape(rollout)
+    reader = StoredTraceReader(rollout)
     assert (rollout.outcome, rollout.events) == ("interrupted", 7)
-    seals.verify(tape.trace(), tape.seals())
+    seals.verify(reader.trace(), reader.seals())
     with pytest.raises(Conflict):
         interrupt(rollout.pk)
 
@@ -95,6 +95,6 @@ def test_a_flush_that_failed_is_made_good_by_the_next(monkeypatch: pytest.Monkey
             recorder.flush()
     for event in events[5:]:
         recorder.builder.add(event)
-    tape = StoredTape(recorder.finish(RolloutEnding(Outcome.SOLVED, reward=1.0)))
-    seals.verify(tape.trace(), tape.seals())
-    assert tape.trace().events[:-1] == events
+    reader = StoredTraceReader(recorder.finish(RolloutEnding(Outcome.SOLVED, reward=1.0)))
+    seals.verify(reader.trace(), reader.seals())
+    assert reader.trace().events[:-1] == events

@@ -11,7 +11,7 @@ from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.trace import seals
 from harnesslab.core.trace.events import ToolCall
 from harnesslab.queries.rollouts.listing import facts_of, get_rollout
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.store.models import Event, Rollout, StoredManifest
 from tests.recordings import recording
 
@@ -33,11 +33,11 @@ def test_tokens_that_nobody_stated_are_unknown_not_zero() -> None:
 @pytest.mark.parametrize("odd", ["a\x00b", "\udcb2 ok", "\\u0000 literal", "🙂 \ud83d", "x" * 300_000])
 def test_odd_text_is_stored_whole_and_its_digest_is_of_the_original(odd: str) -> None:
     made = recording(results={1: odd}, case=odd[:50], tags=(odd[:20],), model=odd[:30], facts={"note": odd})
-    tape = StoredTape(get_rollout(store_recording(made, None).pk))
-    call = next(event for event in tape.trace().events if isinstance(event, ToolCall) and event.step == 1)
+    reader = StoredTraceReader(get_rollout(store_recording(made, None).pk))
+    call = next(event for event in reader.trace().events if isinstance(event, ToolCall) and event.step == 1)
     assert call.result == odd
-    assert facts_of(tape.rollout) == {"note": odd}
-    seals.verify(tape.trace(), tape.seals())
+    assert facts_of(reader.rollout) == {"note": odd}
+    seals.verify(reader.trace(), reader.seals())
 
 
 def test_numbers_that_json_can_not_hold_are_kept() -> None:

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harnesslab.core.comparing.alignment import SAME, Item, Relation, Row, align, summarise
-from harnesslab.core.comparing.comparison import compare_tapes
+from harnesslab.core.comparing.comparison import compare_traces
 from harnesslab.core.contracts.contract import RAW, Contract, Level
 from harnesslab.core.trace.events import AnyEvent
-from tests.core.traces import bash, episode, model, request, tape
+from tests.core.traces import bash, episode, model, reader, request
 
 KINDS = {0: "model_call", 1: "tool_call", 2: "tool_call", 3: "user_turn", 4: "model_call", 5: "tool_call"}
 ITEMS = st.lists(st.integers(0, 5), max_size=14).map(
@@ -69,7 +69,7 @@ def steps(*names: str) -> list[list[AnyEvent]]:
 
 def test_an_inserted_step_is_one_edit() -> None:
     a, b = steps("one", "two", "three", "four"), steps("one", "new", "two", "three", "four")
-    found = compare_tapes(tape(episode(*a)), tape(episode(*b)), Contract(Level.BEHAVIOUR))
+    found = compare_traces(reader(episode(*a)), reader(episode(*b)), Contract(Level.BEHAVIOUR))
     assert found.summary.edits == 1
     assert (found.summary.only_a, found.summary.only_b, found.summary.changed) == (0, 2, 0)
     assert found.summary.rejoins_at is not None
@@ -80,7 +80,7 @@ def test_a_step_inserted_a_step_dropped_and_two_calls_swapped_are_three_edits() 
     a = steps(*names, "dropped", "x+y", "last")
     b = steps(*names[:2], "new", *names[2:], "y+x", "last")
     for contract in (RAW, Contract(Level.BEHAVIOUR)):
-        found = compare_tapes(tape(episode(*a)), tape(episode(*b)), contract)
+        found = compare_traces(reader(episode(*a)), reader(episode(*b)), contract)
         assert found.summary.edits == 3
         assert found.summary.moved == 1
         assert found.contractual is not None
@@ -90,13 +90,13 @@ def test_a_step_inserted_a_step_dropped_and_two_calls_swapped_are_three_edits() 
 
 def test_a_changed_step_that_lost_a_call_is_one_edit() -> None:
     a, b = steps("one", "x+y", "last"), steps("one", "z", "last")
-    found = compare_tapes(tape(episode(*a)), tape(episode(*b)), Contract(Level.BEHAVIOUR))
+    found = compare_traces(reader(episode(*a)), reader(episode(*b)), Contract(Level.BEHAVIOUR))
     assert found.summary.edits == 1
 
 
 def test_traces_that_never_agree_again_do_not_rejoin() -> None:
     a, b = steps("one", "two"), steps("one", "three")
-    found = compare_tapes(tape(episode(*a)), tape(episode(*b)), Contract(Level.BEHAVIOUR))
+    found = compare_traces(reader(episode(*a)), reader(episode(*b)), Contract(Level.BEHAVIOUR))
     assert found.summary.rejoins_at is None  # the end is equal, but no action is
 
 

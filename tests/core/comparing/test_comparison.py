@@ -9,12 +9,12 @@ from hypothesis import given, settings
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.comparing.alignment import Relation
-from harnesslab.core.comparing.comparison import Comparison, Rung, compare_tapes, sentence
+from harnesslab.core.comparing.comparison import Comparison, Rung, compare_traces, sentence
 from harnesslab.core.contracts.contract import RAW, Contract, Level
 from harnesslab.core.errors import NotComparable
 from harnesslab.core.trace.events import AnyEvent, ToolCall, UserTurn
 from harnesslab.core.trace.trace import Trace
-from tests.core.traces import bash, episode, model, request, tape, traces
+from tests.core.traces import bash, episode, model, reader, request, traces
 
 FIRST: list[AnyEvent] = [
     UserTurn(content="fix it"),
@@ -25,13 +25,13 @@ SCRUBBED = Contract.parse("text")
 TOOL_CALLS = Contract.parse("", "none", "tool-calls")
 VOLATILE = (
     "the first raw difference is at step 2, boundary tool:bash: the same call returned something else; "
-    "only volatile text differs (rule durations@1 removes it), and the model read it as it was."
+    "only volatile text differs (rule durations@1 removes it), and the model read it was."
 )
 
 
 def compared(a: Trace, b: Trace, contract: Contract = RAW, *conditions: Mapping[str, JSON]) -> Comparison:
     one, two = conditions or ({}, {})
-    return compare_tapes(tape(a, one), tape(b, two), contract)
+    return compare_traces(reader(a, one), reader(b, two), contract)
 
 
 def told(a: Trace, b: Trace, contract: Contract = RAW, *conditions: Mapping[str, JSON]) -> str:
@@ -89,7 +89,7 @@ def test_a_tool_result() -> None:
     assert told(timed("0.12"), timed("0.31")) == (
         "Identical for 1 step. At step 2, at the boundary tool:bash: the same call returned something else, "
         'from "0.12s" against "0.31s"; only volatile text differs (rule durations@1 removes it), '
-        "and the model read it as it was."
+        "and the model read it was."
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.comparing.comparison import compare_tapes
+from harnesslab.core.comparing.comparison import compare_traces
 from harnesslab.core.comparing.diagnosis import Divergence
 from harnesslab.core.comparing.evidence import Cause
 from harnesslab.core.contracts.contract import RAW, Contract, Level, Scope
@@ -26,7 +26,7 @@ from harnesslab.core.trace.events import (
     Verification,
 )
 from harnesslab.core.trace.trace import Trace
-from tests.core.traces import bash, episode, model, request, tape
+from tests.core.traces import bash, episode, model, reader, request
 
 Conditions = Mapping[str, JSON]
 ASKED = UserTurn(content="fix it")
@@ -37,7 +37,7 @@ TOOL_CALLS = Contract(Level.JSON, (), Scope.TOOL_CALLS)
 def parted(
     a: Trace, b: Trace, contract: Contract = RAW, conditions: tuple[Conditions, Conditions] = ({}, {})
 ) -> Divergence:
-    found = compare_tapes(tape(a, conditions[0]), tape(b, conditions[1]), contract).contractual
+    found = compare_traces(reader(a, conditions[0]), reader(b, conditions[1]), contract).contractual
     assert found is not None
     return found
 
@@ -190,7 +190,7 @@ def test_another_result_of_the_same_call_is_the_environment() -> None:
 def test_a_result_that_differs_by_volatile_text_alone_says_so_and_whether_it_was_read() -> None:
     why = "the same call returned something else; only volatile text differs (rule durations@1 removes it), and "
     found = events(bash("t", "3 passed in 0.12s"), bash("t", "3 passed in 0.31s"))
-    assert found.why == why + "the model read it as it was"
+    assert found.why == why + "the model read it was"
     found = events(bash("t", "3 passed in 0.12s", seen="3 passed"), bash("t", "3 passed in 0.31s", seen="3 passed"))
     assert found.why == why + "the model did not see it"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harnesslab.core.comparing.input_difference import InputDifference, first_input_difference
-from harnesslab.core.contracts.tape import MemoryTape
+from harnesslab.core.contracts.trace_reader import MemoryTraceReader
 from harnesslab.core.trace.events import (
     AnyEvent,
     ClockRead,
@@ -17,16 +17,16 @@ from harnesslab.core.trace.events import (
     UserTurn,
 )
 from harnesslab.core.trace.trace import TraceBuilder
-from tests.core.traces import bash, episode, model, request, step, tape
+from tests.core.traces import bash, episode, model, reader, request, step
 
 
 def difference(a: list[AnyEvent], b: list[AnyEvent], system: tuple[str, str] = ("S", "S")) -> InputDifference | None:
     """Compare the inputs of the last model call of two episodes."""
-    one, two = tape(episode(a, system=system[0])), tape(episode(b, system=system[1]))
+    one, two = reader(episode(a, system=system[0])), reader(episode(b, system=system[1]))
     return first_input_difference(one, two, last_call(one), last_call(two))
 
 
-def last_call(read: MemoryTape) -> int:
+def last_call(read: MemoryTraceReader) -> int:
     return max(index for index, kind in enumerate(read.kinds) if kind == "model_call")
 
 
@@ -75,13 +75,13 @@ def test_one_message_more_is_the_harness_unless_the_user_said_it() -> None:
 
 
 def test_what_the_user_said_in_both_and_one_harness_left_out_is_the_harness() -> None:
-    tapes = []
+    readers = []
     for messages in (["go"], ["an example", "go"]):
         builder = TraceBuilder()
         builder.add(UserTurn(content="go"))
         builder.model_call([{"role": "user", "content": text} for text in messages], text="x")
-        tapes.append(tape(builder.close("solved")))
-    found = first_input_difference(tapes[0], tapes[1], 1, 1)
+        readers.append(reader(builder.close("solved")))
+    found = first_input_difference(readers[0], readers[1], 1, 1)
     assert found is not None
     assert (found.boundary, found.a, found.b) == ("harness", "go", "an example")
 

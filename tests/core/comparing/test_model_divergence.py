@@ -10,7 +10,7 @@ from harnesslab.core.canonical import JSON
 from harnesslab.core.comparing.evidence import Cause, Finding
 from harnesslab.core.comparing.model_divergence import model_finding
 from harnesslab.core.trace.events import Fidelity, ModelCall
-from tests.core.traces import episode, model, tape
+from tests.core.traces import episode, model, reader
 
 ANSWER: dict[str, Any] = {"text": "a", "settings": {"seed": 1, "temperature": 0}}
 
@@ -26,7 +26,7 @@ def explained(
     left, right = a.events[1], b.events[1]
     assert isinstance(left, ModelCall)
     assert isinstance(right, ModelCall)
-    return model_finding(tape(a), tape(b), 1, 1, left, right, ())
+    return model_finding(reader(a), reader(b), 1, 1, left, right, ())
 
 
 def test_each_reason_comes_before_those_that_may_follow_from_it() -> None:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from harnesslab.core.deciding.promotion import CRITERIA, Paired, StrictPareto, StrictParetoBothSides, judge
 from harnesslab.core.deciding.secondary import GENERIC, FavouredSide
 from harnesslab.core.errors import Conflict
-from harnesslab.core.measuring.anatomy import Anatomy
 from harnesslab.core.measuring.cells import Cell, Cells
 from harnesslab.core.measuring.experiments import Verdict
+from harnesslab.core.measuring.trace_statistics import TraceStatistics
 from harnesslab.core.running.rollout import Outcome
 
 WORDS = {
@@ -24,7 +24,7 @@ WORDS = {
 }
 
 
-def side(letters: str, anatomy: Anatomy | None = None) -> Cells:
+def side(letters: str, anatomy: TraceStatistics | None = None) -> Cells:
     """One letter a case, named a, b, c …"""
     return {
         chr(97 + place): [Cell(chr(97 + place), 0, WORDS[letter], 0, anatomy=anatomy)]
@@ -65,8 +65,8 @@ def test_a_decision_names_all_its_cases() -> None:
 
 
 def test_the_first_decisive_secondary_reward_breaks_a_tie() -> None:
-    before = side("sf", Anatomy(actions=4, first_attempts=4, first_valid=4))
-    after = side("sf", Anatomy(actions=3, first_attempts=3, first_valid=3))
+    before = side("sf", TraceStatistics(actions=4, first_attempts=4, first_valid=4))
+    after = side("sf", TraceStatistics(actions=3, first_attempts=3, first_valid=3))
     found = StrictPareto(GENERIC).decide(before, after)
     assert (found.outcome, found.reason) == (Verdict.PROMOTED, "secondary_reward_improvement")
     assert [(each.name, each.outcome) for each in found.secondary_rewards] == [
@@ -76,8 +76,8 @@ def test_the_first_decisive_secondary_reward_breaks_a_tie() -> None:
 
 
 def test_fewer_invalid_first_attempts_win_though_more_attempts_were_made() -> None:
-    before = side("s", Anatomy(actions=2, first_attempts=50, first_valid=49))
-    after = side("s", Anatomy(actions=9, first_attempts=2, first_valid=2))
+    before = side("s", TraceStatistics(actions=2, first_attempts=50, first_valid=49))
+    after = side("s", TraceStatistics(actions=9, first_attempts=2, first_valid=2))
     found = StrictPareto().decide(before, after)
     assert found.outcome is Verdict.PROMOTED
     (reward,) = found.secondary_rewards
@@ -86,16 +86,16 @@ def test_fewer_invalid_first_attempts_win_though_more_attempts_were_made() -> No
 
 
 def test_a_worse_secondary_reward_ends_the_search() -> None:
-    before = side("s", Anatomy(actions=9, first_attempts=2, first_valid=2))
-    after = side("s", Anatomy(actions=2, first_attempts=2, first_valid=1))
+    before = side("s", TraceStatistics(actions=9, first_attempts=2, first_valid=2))
+    after = side("s", TraceStatistics(actions=2, first_attempts=2, first_valid=1))
     found = StrictPareto().decide(before, after)
     assert found.outcome is Verdict.REJECTED
     assert [each.outcome for each in found.secondary_rewards] == [FavouredSide.BASELINE]
 
 
 def test_a_secondary_reward_that_nobody_can_read_passes_on() -> None:
-    before = side("s", Anatomy(actions=3, tests=4, tests_passed=2))
-    after = side("s", Anatomy(actions=3, tests=4, tests_passed=4))
+    before = side("s", TraceStatistics(actions=3, tests=4, tests_passed=2))
+    after = side("s", TraceStatistics(actions=3, tests=4, tests_passed=4))
     found = StrictPareto().decide(before, after)
     assert [each.outcome for each in found.secondary_rewards] == [
         FavouredSide.UNAVAILABLE,

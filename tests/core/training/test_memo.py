@@ -17,7 +17,7 @@ def test_what_a_proposer_appends_below_the_facts_is_kept_among_the_notes() -> No
     memo = written("# Mine", FACTS, "exp-1") + "\n## Learned\n\nExamples help.\n"
     again = written(notes_of(memo), FACTS, "exp-2")
     assert notes_of(again) == "# Mine\n\n## Learned\n\nExamples help."
-    assert again.count("`cccccccccccc` epoch 1: more examples") == 1
+    assert again.count("`cccccccccccc` iteration 1: more examples") == 1
 
 
 def test_facts_whose_end_was_edited_away_are_still_no_notes() -> None:

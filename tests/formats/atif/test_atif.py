@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harnesslab.core.running.rollout import Grade, Outcome
+from harnesslab.core.running.rollout import Outcome, Replayability
 from harnesslab.core.trace.events import Fidelity, HarnessAction, ModelCall, SubagentCall, ToolCall, Usage, UserTurn
 from harnesslab.core.trace.trace import messages_at
 from harnesslab.formats.atif import trajectory as atif
@@ -169,7 +169,7 @@ def test_pictures_stay_parts() -> None:
 
 def test_no_verdict_is_unknown_and_repeats_are_grouped_by_instruction() -> None:
     one, two = imported(USER, step(2, "agent", "a")), imported(USER, step(2, "agent", "b"))
-    assert (one.outcome, one.reward, one.grade) == (Outcome.UNKNOWN, None, Grade.VIEW_ONLY)
+    assert (one.outcome, one.reward, one.grade) == (Outcome.UNKNOWN, None, Replayability.VIEW_ONLY)
     assert one.case == two.case
     assert one.manifest.value("sampling.temperature") == 0.7
     assert one.missing.startswith("model: ")

@@ -10,7 +10,7 @@ import pytest
 from backports.zstd import zipfile as zstd_zipfile
 
 from harnesslab.core.errors import FormatRefused, LimitExceeded
-from harnesslab.core.running.rollout import Grade, Outcome
+from harnesslab.core.running.rollout import Outcome, Replayability
 from harnesslab.core.trace import seals
 from harnesslab.core.trace.events import (
     Fidelity,
@@ -308,11 +308,14 @@ def test_conditions_and_grade() -> None:
         "c0ffee",
     )
     assert (rollout.manifest.value("seeds.seed"), rollout.budgets) == (3, {"wall": 60.0})
-    assert rollout.grade is Grade.RECORDED
+    assert rollout.grade is Replayability.RECORDED
     without = {**header(), "samples": [sample(model())]}
     without["eval"] = {**without["eval"], "revision": None}
     (other,), _ = read(file_unit("log.json", without), inspect)
-    assert (other.grade, other.missing) == (Grade.VIEW_ONLY, "harness: the log names no commit of the task's code")
+    assert (other.grade, other.missing) == (
+        Replayability.VIEW_ONLY,
+        "harness: the log names no commit of the task's code",
+    )
 
 
 @pytest.mark.parametrize("status", ["started", "cancelled", "error"])

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harnesslab.core.running.rollout import Grade, Outcome
+from harnesslab.core.running.rollout import Outcome, Replayability
 from harnesslab.core.trace.events import Fidelity, RolloutEnded, Usage
 from harnesslab.formats.reading.inputs import Report
 from harnesslab.formats.reading.sniff import shape_of
@@ -108,7 +108,7 @@ def test_the_row_names_harness_case_image_and_patch() -> None:
     assert recording.manifest.value("environment.image") == "image:1"
     assert isinstance(ended, RolloutEnded)
     assert ended.diff == "diff --git a/x b/x\n"
-    assert recording.grade is Grade.VIEW_ONLY
+    assert recording.grade is Replayability.VIEW_ONLY
 
 
 def test_the_tests_of_a_report_are_listed() -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harnesslab.core.trace.events import ModelCall, ToolRequest, Usage
-from harnesslab.runtime.gateway.asked import AgentRequest, Problem
+from harnesslab.runtime.gateway.requests import AgentRequest, Problem
 from harnesslab.runtime.gateway.server import Gateway, served
 
 CALL = ModelCall(

@@ -10,7 +10,7 @@ import pytest
 
 from harnesslab.core.running.ports import Failure, FailureKind
 from harnesslab.core.trace.events import ModelCall, ToolRequest
-from harnesslab.runtime.gateway.asked import problem_of
+from harnesslab.runtime.gateway.requests import problem_of
 from tests.runtime.gateway.speaking import CALL, Said, client
 
 HI = [{"role": "user", "content": "hi"}]

@@ -13,7 +13,6 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
-from harnesslab import queue
 from harnesslab.core.running.cases import CaseDefinition
 from harnesslab.core.running.ports import Limits, Place
 from harnesslab.core.running.recipe import HarnessKind, HarnessSource, Recipe
@@ -22,7 +21,7 @@ from harnesslab.core.trace.events import AnyEvent, HarnessAction, ModelCall
 from harnesslab.core.trace.messages import view
 from harnesslab.core.trace.trace import Trace
 from harnesslab.queries.rollouts.listing import facts_of, get_rollout
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.runtime.driver import command
 from harnesslab.runtime.sandboxes.bubblewrap import Bubblewrap
 from harnesslab.store.models import Rollout
@@ -30,7 +29,7 @@ from tests.runtime.driver.rig import case, model, repository
 from tests.runtime.gateway.speaking import client
 from tests.workers.ordering import ENGINE, order, register
 from workers.tasks import rollouts as task
-from workers.tasks.attempts import Attempt
+from workers.tasks.job_runs import JobRun
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.serial]
 
@@ -94,7 +93,7 @@ Attack = Callable[..., Attacked]
 @pytest.fixture
 def attack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Attack:
     """Run an agent's code as a job, in a real sandbox, recorded in the real database."""
-    monkeypatch.setattr(queue, "ring", lambda *_: None)
+    monkeypatch.setattr("harnesslab.queue.wake", lambda *_: None)
     monkeypatch.setattr(command, "LIMITS", Limits(memory=512 * 2**20, disk=48 * 2**20, processes=96))
 
     def go(code: str, task_case: CaseDefinition | None = None, after: str = AFTER) -> Attacked:
@@ -104,14 +103,14 @@ def attack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Attack:
         with model("fine") as served:
             register(served.address)
             job = order(Recipe(source, task_case or case(tests={"t": "true"}, wall=40.0), ENGINE))
-            made = task.run_rollout(Attempt(job.pk, job.payload, lambda *_: True, lambda: False))
+            made = task.run_rollout(JobRun(job.pk, job.payload, lambda *_: True, lambda: False))
         rollout = get_rollout(made["rollout"])
-        tape = StoredTape(rollout)
-        seals.verify(tape.trace(), tape.seals())
+        reader = StoredTraceReader(rollout)
+        seals.verify(reader.trace(), reader.seals())
         facts: Any = facts_of(rollout)
         lines = str(facts["agent"]["last"]).strip().splitlines()
         found = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else {}
-        return Attacked(rollout, tape.trace(), facts, found)
+        return Attacked(rollout, reader.trace(), facts, found)
 
     return go
 

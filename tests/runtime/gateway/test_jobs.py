@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from harnesslab import queue
 from harnesslab.actions.reruns import lifecycle as reruns
 from harnesslab.core.errors import Conflict
 from harnesslab.core.running.recipe import HarnessKind, HarnessSource, Recipe
@@ -14,13 +13,13 @@ from harnesslab.core.running.rerun import Mode, RerunPlan
 from harnesslab.core.trace import seals
 from harnesslab.queries.reruns.listing import recipe_of, rerun_view
 from harnesslab.queries.rollouts.listing import get_rollout
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.store.models import Engine, Job, Rollout
 from tests.runtime.driver.rig import case, model, repository
 from tests.runtime.gateway.rig import TINY, answer
 from tests.workers.ordering import ENGINE, order, register
 from workers.tasks import rollouts as task
-from workers.tasks.attempts import Attempt
+from workers.tasks.job_runs import JobRun
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -30,12 +29,12 @@ CASE = case("say hi", tests={"there": '[ "$(cat a)" = hi ]'})
 
 @pytest.fixture(autouse=True)
 def silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No bell reaches a worker; tests run jobs themselves."""
-    monkeypatch.setattr(queue, "ring", lambda *_: None)
+    """No wake-up reaches a worker; tests run jobs themselves."""
+    monkeypatch.setattr("harnesslab.queue.wake", lambda *_: None)
 
 
 def run(job: Job) -> Rollout:
-    made = task.run_rollout(Attempt(job.pk, job.payload, lambda *_: True, lambda: False))
+    made = task.run_rollout(JobRun(job.pk, job.payload, lambda *_: True, lambda: False))
     return get_rollout(made["rollout"])
 
 
@@ -48,10 +47,10 @@ def test_it_is_stored_sealed_and_runs_again_from_its_record_and_live(tmp_path: P
     assert (parent.outcome, parent.grade, parent.steps, parent.reward) == ("solved", "live-rerunnable", 2, 1.0)
     assert "runs its tools by itself" in parent.missing
     assert recipe_of(parent).harness.revision == parent.revision
-    tape = StoredTape(parent)
-    seals.verify(tape.trace(), tape.seals())
-    assert tape.manifest.value("harness.protocol") == "gateway"
-    assert tape.manifest.value("environment.network") == "none but loopback ports 8080 of the worker"
+    reader = StoredTraceReader(parent)
+    seals.verify(reader.trace(), reader.seals())
+    assert reader.manifest.value("harness.protocol") == "gateway"
+    assert reader.manifest.value("environment.network") == "none but loopback ports 8080 of the worker"
     with pytest.raises(Conflict, match="tools of a command harness run anew"):
         reruns.request(parent.pk, RerunPlan(mode=Mode.RECORDED), user=None)
     for plan, asked in ((RerunPlan(mode=Mode.HYBRID), 0), (RerunPlan(mode=Mode.LIVE), 2)):

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from harnesslab import queue as bell
 from harnesslab.actions.jobs import lifecycle as jobs
 from harnesslab.actions.projects import mirrors
 from harnesslab.actions.trainings import lifecycle as trainings
@@ -17,21 +16,21 @@ from harnesslab.core.trace.events import ModelCall, ToolCall
 from harnesslab.queries.mirrors import get_mirror, mirror_row
 from harnesslab.queries.projects.bindings import get_project
 from harnesslab.queries.rollouts.listing import get_rollout
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.runtime.mirror import server as mirror_server
 from harnesslab.store.models import Experiment, Job, Mirrored, Project, Rollout
 from tests.runtime.training import rules
 from tests.runtime.training.rules import drain, plan, project, queue
 from workers.tasks import mirrors as task
-from workers.tasks.attempts import Attempt
+from workers.tasks.job_runs import JobRun
 
 pytestmark = [pytest.mark.serial, pytest.mark.django_db, pytest.mark.timeout(700)]
 
 
 @pytest.fixture(autouse=True)
 def silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No bell reaches a worker; tests do the jobs themselves."""
-    monkeypatch.setattr(bell, "ring", lambda *_: None)
+    """No wake-up reaches a worker; tests do the jobs themselves."""
+    monkeypatch.setattr("harnesslab.queue.wake", lambda *_: None)
 
 
 @pytest.fixture
@@ -44,7 +43,7 @@ def trained(tmp_path: Path) -> Project:
     return row
 
 
-def attempt(job: Job, stop_after: int | None = None) -> Attempt:
+def attempt(job: Job, stop_after: int | None = None) -> JobRun:
     """Return an attempt at a job that is stopped after so many copies."""
     told: list[str] = []
 
@@ -52,7 +51,7 @@ def attempt(job: Job, stop_after: int | None = None) -> Attempt:
         told.append(sentence)
         return True
 
-    return Attempt(job.pk, job.payload, progress, lambda: stop_after is not None and len(told) >= stop_after)
+    return JobRun(job.pk, job.payload, progress, lambda: stop_after is not None and len(told) >= stop_after)
 
 
 def client(address: str) -> Any:
@@ -148,7 +147,7 @@ def test_runs_and_traces_are_imported_by_their_servers_address(mlflow_server: st
     assert promoted.baseline is not None
     assert promoted.baseline.kind == "baseline"
     rollout = promoted.rollouts.get(case__name="b")
-    events = StoredTape(get_rollout(rollout.pk)).trace().events
+    events = StoredTraceReader(get_rollout(rollout.pk)).trace().events
     (call,) = [event for event in events if isinstance(event, ModelCall)]
     assert call.text == "touch b"
     assert call.usage is not None

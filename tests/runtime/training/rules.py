@@ -22,7 +22,7 @@ from harnesslab.store.models import Job, JobState, PanelRevision, Project
 from tests.runtime.driver.rig import HEAD
 from tests.runtime.engines.loopback import raw_server, response
 from tests.runtime.training.repositories import run_git
-from workers.tasks.attempts import Attempt
+from workers.tasks.job_runs import JobRun
 from workers.tasks.jobs import KINDS
 
 ENGINE = "rules"
@@ -126,9 +126,9 @@ def queue(folder: Path, *changes: dict[str, str] | str) -> Proposer:
     return Proposer(ProposerKind.PATCHES, folder=str(patches))
 
 
-def plan(proposer: Proposer, epochs: int, **fields: Any) -> TrainingPlan:
+def plan(proposer: Proposer, iterations: int, **fields: Any) -> TrainingPlan:
     """Return a training's plan at one trial a case."""
-    return TrainingPlan(MeasuringPlan(ENGINE), proposer, epochs, **fields)
+    return TrainingPlan(MeasuringPlan(ENGINE), proposer, iterations, **fields)
 
 
 def drain(most: int = 1000) -> int:
@@ -148,7 +148,7 @@ def work(waiting: Job) -> None:
     assert claimed is not None
     job, token = claimed
     try:
-        result = KINDS[job.kind](Attempt(job.pk, job.payload, lambda *_: True, lambda: False))
+        result = KINDS[job.kind](JobRun(job.pk, job.payload, lambda *_: True, lambda: False))
     except Exception as error:  # noqa: BLE001 - as the worker does
         jobs.fail(job.pk, token, str(error))
     else:

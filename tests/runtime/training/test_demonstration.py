@@ -14,7 +14,7 @@ from harnesslab.actions.engines.registration import ensure_embedded
 from harnesslab.core.deciding.promotion import CRITERIA, judge
 from harnesslab.core.measuring.certification import CertificateVerdict
 from harnesslab.queries.experiments.measurements import certificates_of, measured
-from harnesslab.queries.trainings.training import epochs_of, latest_memo
+from harnesslab.queries.trainings.training import iterations_of, latest_memo
 from harnesslab.runtime.demonstration.repository import PATCHES
 from harnesslab.runtime.demonstration.shell_cases import FORKING, TRAINING_CASES
 from harnesslab.runtime.engines.hosting import hosted
@@ -36,22 +36,22 @@ def test_three_cases_and_two_candidates_are_trained_for_real(tmp_path: Path) -> 
         training = train_demonstration(CASES, tmp_path)
         drain()
     training.refresh_from_db()
-    assert (training.state, training.sentence) == ("done", "all 2 epochs are over")
+    assert (training.state, training.sentence) == ("done", "all 2 iterations are over")
     assert not Job.objects.exclude(state="done").exists()
-    files, wording = epochs_of(training)
+    files, wording = iterations_of(training)
     assert files.baseline is not None
     forked = certificates_of(files.baseline)[FORKING.name]
     assert (forked.verdict, forked.fork is not None) == (CertificateVerdict.FORKED, True)
-    for epoch in (files, wording):
-        assert epoch.baseline is not None
-        assert epoch.candidate is not None
+    for iteration in (files, wording):
+        assert iteration.baseline is not None
+        assert iteration.candidate is not None
         # whatever the model did: the decision is what the stored rollouts say
-        before, after = (measured(each.pk, anatomies=True) for each in (epoch.baseline, epoch.candidate))
+        before, after = (measured(each.pk, anatomies=True) for each in (iteration.baseline, iteration.candidate))
         told = judge(CRITERIA["strict_pareto"], before.cases, after.cases)
-        kept, expected = as_object(thawed(epoch.candidate.decision)), json.loads(json.dumps(told.to_json()))
+        kept, expected = as_object(thawed(iteration.candidate.decision)), json.loads(json.dumps(told.to_json()))
         assert {name: kept[name] for name in expected} == expected
         assert set(after.cases) == {"make-folder", "rename-file"}
-        assert epoch.mechanism in latest_memo(training.project)
+        assert iteration.mechanism in latest_memo(training.project)
     assert wording.state == "rejected"  # a comment's wording can't change a path of an engine that repeats itself
     spoke = Rollout.objects.filter(experiment__training=training)
     assert {row.model for row in spoke} == {"SmolLM2-135M-Instruct"}

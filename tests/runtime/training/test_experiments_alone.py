@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from harnesslab import queue as bell
 from harnesslab.actions import progress
 from harnesslab.actions.experiments import measurements
 from harnesslab.actions.experiments.certifications import ask_audits
@@ -21,21 +20,21 @@ from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.training.training import Proposer, ProposerKind
 from harnesslab.queries.experiments.measurements import measured
 from harnesslab.queries.mirrors import waiting_experiments
-from harnesslab.store.models import Epoch, Experiment, Job, JobState, Mirror, SourceFile
+from harnesslab.store.models import Experiment, Iteration, Job, JobState, Mirror, SourceFile
 from harnesslab.store.text import as_object, thawed
 from tests.recordings import recording
 from tests.runtime.training import rules
 from tests.runtime.training.rules import drain, plan, project
-from workers.tasks.attempts import Attempt
 from workers.tasks.certifications import run_certification
+from workers.tasks.job_runs import JobRun
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
 def silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No bell reaches a worker; tests do the jobs themselves."""
-    monkeypatch.setattr(bell, "ring", lambda *_: None)
+    """No wake-up reaches a worker; tests do the jobs themselves."""
+    monkeypatch.setattr("harnesslab.queue.wake", lambda *_: None)
 
 
 def candidate_of(baseline: Experiment, row: Any, panel: Any, trials: int = 1) -> Experiment:
@@ -120,7 +119,7 @@ def test_a_worker_that_shuts_down_in_an_audit_gives_it_back(tmp_path: Path) -> N
         made = measurements.measure(row, "main", panel, MeasuringPlan(rules.ENGINE))
         drain()
     told = iter([False])
-    asked = Attempt(0, {"experiment": made.pk, "case": "a"}, lambda *_: True, lambda: next(told, True))
+    asked = JobRun(0, {"experiment": made.pk, "case": "a"}, lambda *_: True, lambda: next(told, True))
     assert run_certification(asked) == {"cancelled": True}
 
 
@@ -145,7 +144,7 @@ def test_what_a_program_says_of_itself_is_kept_whatever_it_is(tmp_path: Path) ->
     with rules.engine():
         trainings.train(row, panel, plan(proposer, 1))
         drain()
-    (epoch,) = Epoch.objects.all()
-    kept = as_object(thawed(epoch.proposer))
-    assert (kept["model"], kept["changed"], epoch.mechanism) == ("\0", ["\udcff"], "a␀b ?")
-    assert epoch.candidate is not None
+    (iteration,) = Iteration.objects.all()
+    kept = as_object(thawed(iteration.proposer))
+    assert (kept["model"], kept["changed"], iteration.mechanism) == ("\0", ["\udcff"], "a␀b ?")
+    assert iteration.candidate is not None

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from harnesslab import queue as bell
 from harnesslab.actions import progress
 from harnesslab.actions.experiments import measurements
 from harnesslab.actions.experiments.certifications import ask_audits
 from harnesslab.actions.jobs import lifecycle as jobs
 from harnesslab.actions.projects.memos import write_memo
-from harnesslab.actions.trainings import epochs
+from harnesslab.actions.trainings import iterations as iterations
 from harnesslab.actions.trainings import lifecycle as trainings
 from harnesslab.core.errors import Conflict
 from harnesslab.core.measuring.experiments import State
@@ -23,7 +22,7 @@ from harnesslab.queries.experiments.measurements import certificates_of, measure
 from harnesslab.queries.trainings.training import latest_memo
 from harnesslab.runtime.training.git import GitFailed
 from harnesslab.runtime.training.repository import Repository
-from harnesslab.store.models import Engine, Epoch, Experiment, Job, JobState, Rollout, Training
+from harnesslab.store.models import Engine, Experiment, Iteration, Job, JobState, Rollout, Training
 from harnesslab.store.text import as_object, frozen, thawed
 from tests.runtime.training import rules
 from tests.runtime.training.rules import drain, plan, project, queue
@@ -33,8 +32,8 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No bell reaches a worker; tests do the jobs themselves."""
-    monkeypatch.setattr(bell, "ring", lambda *_: None)
+    """No wake-up reaches a worker; tests do the jobs themselves."""
+    monkeypatch.setattr("harnesslab.queue.wake", lambda *_: None)
 
 
 def begun(folder: Path, *changes: dict[str, str], **fields: Any) -> Training:
@@ -61,7 +60,7 @@ def test_a_rollout_that_still_runs_when_its_training_goes_on_is_not_lost(tmp_pat
         progress.after(claimed[0].group)
         drain()
     training.refresh_from_db()
-    assert [epoch.state for epoch in Epoch.objects.all()] == ["promoted"]
+    assert [iteration.state for iteration in Iteration.objects.all()] == ["promoted"]
     assert once(training)
 
 
@@ -101,11 +100,11 @@ def test_a_baseline_cancelled_while_its_training_is_stopped_is_measured_anew(tmp
         trainings.resume(training.pk)
         drain()
     training.refresh_from_db()
-    assert [epoch.state for epoch in Epoch.objects.all()] == ["promoted"]
+    assert [iteration.state for iteration in Iteration.objects.all()] == ["promoted"]
     assert Rollout.objects.filter(experiment=first).count() == 1
 
 
-def test_a_training_that_skipped_two_epochs_goes_on_with_the_next(tmp_path: Path) -> None:
+def test_a_training_that_skipped_two_iterations_goes_on_with_the_next(tmp_path: Path) -> None:
     row, panel = project(tmp_path)
     with rules.engine():
         training = trainings.train(row, panel, plan(queue(tmp_path, "nothing", "nothing", {"b": "touch b"}), 3))
@@ -116,7 +115,7 @@ def test_a_training_that_skipped_two_epochs_goes_on_with_the_next(tmp_path: Path
         drain()
     training.refresh_from_db()
     assert training.state == TrainingState.DONE
-    assert [epoch.state for epoch in Epoch.objects.order_by("number")] == ["skipped", "skipped", "promoted"]
+    assert [iteration.state for iteration in Iteration.objects.order_by("number")] == ["skipped", "skipped", "promoted"]
 
 
 def test_one_project_never_trains_twice_at_a_time(tmp_path: Path) -> None:
@@ -154,33 +153,35 @@ def test_a_kill_after_ordering_orders_nothing_twice(
         assert (training.state, training.sentence) == (TrainingState.STOPPED, "killed here")
         trainings.resume(training.pk)
         drain()
-    assert [epoch.state for epoch in Epoch.objects.all()] == ["promoted"]
+    assert [iteration.state for iteration in Iteration.objects.all()] == ["promoted"]
     assert Experiment.objects.count() == 2
     assert once(training)
 
 
-def test_notes_of_a_proposer_survive_a_kill_as_its_epoch_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notes_of_a_proposer_survive_a_kill_as_its_iteration_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     failed: list[int] = []
 
-    def fails_once(epoch: Epoch, notes: str | None) -> Any:
+    def fails_once(iteration: Iteration, notes: str | None) -> Any:
         if not failed:
-            failed.append(epoch.pk)
+            failed.append(iteration.pk)
             raise GitFailed("killed here")
-        return write_memo(epoch, notes)
+        return write_memo(iteration, notes)
 
-    monkeypatch.setattr(epochs, "write_memo", fails_once)
+    monkeypatch.setattr(iterations, "write_memo", fails_once)
     with rules.engine():
         training = begun(tmp_path, {"b": "touch b"})
         drain(7)
-        Epoch.objects.update(proposer=_with_memo(Epoch.objects.get()))
+        Iteration.objects.update(proposer=_with_memo(Iteration.objects.get()))
         drain()
         trainings.resume(training.pk)
         drain()
     assert latest_memo(training.project).startswith("# Mine")
 
 
-def _with_memo(epoch: Epoch) -> bytes:
-    return frozen({**as_object(thawed(epoch.proposer)), "memo": "# Mine"})
+def _with_memo(iteration: Iteration) -> bytes:
+    return frozen({**as_object(thawed(iteration.proposer)), "memo": "# Mine"})
 
 
 def test_an_engine_retired_in_mid_training_makes_a_decision_provisional_not_impossible(tmp_path: Path) -> None:
@@ -191,9 +192,9 @@ def test_an_engine_retired_in_mid_training_makes_a_decision_provisional_not_impo
         rules.work(Job.objects.get(state=JobState.QUEUED))
         Engine.objects.update(retired=True)
         progress.follow_up()
-    (epoch,) = Epoch.objects.all()
-    assert epoch.candidate is not None
-    assert (epoch.state, as_object(thawed(epoch.candidate.decision))["provisional"]) == ("rejected", True)
+    (iteration,) = Iteration.objects.all()
+    assert iteration.candidate is not None
+    assert (iteration.state, as_object(thawed(iteration.candidate.decision))["provisional"]) == ("rejected", True)
 
 
 def test_a_program_error_fails_a_training_with_its_name_and_nobody_else(
@@ -201,23 +202,23 @@ def test_a_program_error_fails_a_training_with_its_name_and_nobody_else(
 ) -> None:
     with rules.engine():
         training = begun(tmp_path, {"b": "touch b"})
-        monkeypatch.setattr(epochs, "measured", lambda *_: 1 / 0)
+        monkeypatch.setattr(iterations, "measured", lambda *_: 1 / 0)
         drain()
         progress.follow_up()
         training.refresh_from_db()
         assert (training.state, training.sentence) == (TrainingState.FAILED, "ZeroDivisionError: division by zero")
-        monkeypatch.setattr(epochs, "measured", measured)
+        monkeypatch.setattr(iterations, "measured", measured)
         trainings.resume(training.pk)
         drain()
-    assert [epoch.state for epoch in Epoch.objects.all()] == ["promoted"]
+    assert [iteration.state for iteration in Iteration.objects.all()] == ["promoted"]
 
 
 def test_audits_group_a_candidate_that_a_training_is_done_with_are_gathered(tmp_path: Path) -> None:
     with rules.engine():
         begun(tmp_path, {"a": "true"})
         drain()
-        (epoch,) = Epoch.objects.all()
-        assert epoch.candidate is not None
-        assert ask_audits(epoch.candidate.pk) is False
+        (iteration,) = Iteration.objects.all()
+        assert iteration.candidate is not None
+        assert ask_audits(iteration.candidate.pk) is False
         drain()
-    assert set(certificates_of(Experiment.objects.get(pk=epoch.candidate.pk))) == {"a", "b", "c"}
+    assert set(certificates_of(Experiment.objects.get(pk=iteration.candidate.pk))) == {"a", "b", "c"}

@@ -17,7 +17,7 @@ from harnesslab.actions import progress
 from harnesslab.actions.jobs import lifecycle as jobs
 from harnesslab.actions.trainings import lifecycle as trainings
 from harnesslab.core.training.training import TrainingState
-from harnesslab.store.models import Epoch, Experiment, Job, JobState, Rollout, Training
+from harnesslab.store.models import Experiment, Iteration, Job, JobState, Rollout, Training
 from tests.rig import wait_until
 from tests.runtime.training import rules
 from tests.runtime.training.rules import plan, project, queue
@@ -26,7 +26,7 @@ from tests.workers.conftest import Start
 pytestmark = [pytest.mark.serial, pytest.mark.django_db(transaction=True)]
 
 
-def test_a_worker_killed_in_mid_epoch_costs_only_what_it_was_doing(
+def test_a_worker_killed_in_mid_iteration_costs_only_what_it_was_doing(
     start: Start, tmp_path: Path, worker_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # this process is the sweeper, whose locks lie where the workers' do
@@ -48,7 +48,7 @@ def test_a_worker_killed_in_mid_epoch_costs_only_what_it_was_doing(
         start()
         wait_until(lambda: _followed(training), 90, "the training to end")
     assert training.state == TrainingState.DONE
-    assert [epoch.state for epoch in Epoch.objects.order_by("number")] == ["promoted", "rejected"]
+    assert [iteration.state for iteration in Iteration.objects.order_by("number")] == ["promoted", "rejected"]
     ended = Rollout.objects.exclude(outcome="interrupted").values_list("experiment_id", "case_id", "trial")
     assert set(Counter(ended).values()) == {1}
     assert len(ended) == 3 * Experiment.objects.count() == 9

@@ -10,7 +10,7 @@ import pytest
 from harnesslab.core.errors import Conflict, InvalidValue
 from harnesslab.runtime.driver.checkout import resolve
 from harnesslab.runtime.training.git import GitFailed
-from harnesslab.runtime.training.repository import NoChange, OutsideSurface, Repository
+from harnesslab.runtime.training.repository import NoChange, OutsideEditableFiles, Repository
 from harnesslab.runtime.training.revisions import revisions
 from tests.runtime.training.repositories import make_repository, patch_of, run_git
 
@@ -90,9 +90,9 @@ def test_a_branch_that_moved_is_left_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "error", "says"),
     [
-        ({"README": "x\n"}, OutsideSurface, "README"),
+        ({"README": "x\n"}, OutsideEditableFiles, "README"),
         ({"harness__py": "ONE = 1\n\n\nTWO = 2\n"}, NoChange, "nothing|does not apply"),
-        ({"big__py": "x" * 2_100_000}, OutsideSurface, "larger"),
+        ({"big__py": "x" * 2_100_000}, OutsideEditableFiles, "larger"),
     ],
 )
 def test_a_change_outside_the_surface_or_of_nothing_is_no_candidate(
@@ -108,7 +108,7 @@ def test_a_link_is_no_candidate(tmp_path: Path) -> None:
     base = repository.head()
     with repository.worktree(base) as place:
         (place / "other.py").symlink_to("/etc/passwd")
-        with pytest.raises(OutsideSurface, match="link"):
+        with pytest.raises(OutsideEditableFiles, match="link"):
             repository.candidate_of_tree(base, place, "m")
     assert run_git(repository.place, "worktree", "list").count("\n") == 0
 
@@ -216,7 +216,7 @@ def test_any_description_becomes_a_message(tmp_path: Path, message: str) -> None
 def test_a_patch_reaches_nothing_outside_the_files(tmp_path: Path, name: str) -> None:
     repository = make_repository(tmp_path / "r", surface=("*",))
     patch = f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+x\n".encode()
-    with pytest.raises((NoChange, OutsideSurface)):
+    with pytest.raises((NoChange, OutsideEditableFiles)):
         repository.candidate_of_patch(repository.head(), patch, "m")
 
 
@@ -225,7 +225,7 @@ def test_a_submodule_is_no_candidate(tmp_path: Path) -> None:
     base = repository.head()
     patch = f"diff --git a/sub b/sub\nnew file mode 160000\nindex 0000000..{base[:7]}\n--- /dev/null\n+++ b/sub\n"
     patch += f"@@ -0,0 +1 @@\n+Subproject commit {base}\n"
-    with pytest.raises((NoChange, OutsideSurface)):
+    with pytest.raises((NoChange, OutsideEditableFiles)):
         repository.candidate_of_patch(base, patch.encode(), "m")
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from harnesslab import queue as bell
 from harnesslab.actions import progress
 from harnesslab.actions.experiments import measurements
 from harnesslab.actions.trainings import lifecycle as trainings
@@ -21,7 +20,7 @@ from harnesslab.core.measuring.experiments import ExperimentKind, MeasuringPlan
 from harnesslab.core.training.training import Proposer, ProposerKind, TrainingState
 from harnesslab.queries.experiments.measurements import certificates_of
 from harnesslab.queries.trainings.training import latest_memo
-from harnesslab.store.models import Engine, Epoch, Experiment, Job, Rollout, Training
+from harnesslab.store.models import Engine, Experiment, Iteration, Job, Rollout, Training
 from harnesslab.store.text import as_object, thawed
 from tests.runtime.training import rules
 from tests.runtime.training.repositories import run_git
@@ -32,8 +31,8 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No bell reaches a worker; tests do the jobs themselves."""
-    monkeypatch.setattr(bell, "ring", lambda *_: None)
+    """No wake-up reaches a worker; tests do the jobs themselves."""
+    monkeypatch.setattr("harnesslab.queue.wake", lambda *_: None)
 
 
 def trained(folder: Path, *changes: dict[str, str] | str, cases: Any = CASES, **fields: Any) -> Training:
@@ -47,19 +46,22 @@ def trained(folder: Path, *changes: dict[str, str] | str, cases: Any = CASES, **
 
 
 def states(training: Training) -> list[tuple[str, str]]:
-    return [(epoch.state, epoch.reason) for epoch in Epoch.objects.filter(training=training).order_by("number")]
+    return [
+        (iteration.state, iteration.reason)
+        for iteration in Iteration.objects.filter(training=training).order_by("number")
+    ]
 
 
-def decision(epoch: Epoch) -> dict[str, Any]:
-    assert epoch.candidate is not None
-    return as_object(thawed(epoch.candidate.decision))
+def decision(iteration: Iteration) -> dict[str, Any]:
+    assert iteration.candidate is not None
+    return as_object(thawed(iteration.candidate.decision))
 
 
 def test_a_training_promotes_what_helps_and_rejects_what_harms(tmp_path: Path) -> None:
     training = trained(tmp_path, {"b": "touch b"}, {"a": "true"}, "no patch at all")
-    assert (training.state, training.sentence) == ("done", "all 3 epochs are over")
+    assert (training.state, training.sentence) == ("done", "all 3 iterations are over")
     assert [state for state, _ in states(training)] == ["promoted", "rejected", "skipped"]
-    promoted, rejected, skipped = Epoch.objects.order_by("number")
+    promoted, rejected, skipped = Iteration.objects.order_by("number")
     place = rules.place_of(tmp_path)
     assert run_git(place, "rev-parse", "main") == promoted.commit
     assert '"b"' in (place / "rules.json").read_text()
@@ -84,7 +86,7 @@ def test_every_rollout_is_made_once(tmp_path: Path) -> None:
 
 def test_a_flip_is_attributed_to_the_change_that_made_it(tmp_path: Path) -> None:
     trained(tmp_path, {"b": "touch b", "guard": "c"})
-    (found,) = Epoch.objects.all()
+    (found,) = Iteration.objects.all()
     by_case = {each["case"]: each for each in decision(found)["attribution"]}
     assert by_case["b"]["origin"] == DifferenceOrigin.HARNESS
     assert by_case["b"]["flipped"] is True
@@ -100,8 +102,8 @@ def test_under_a_certified_engine_a_case_that_parts_by_itself_is_a_fault_of_the_
         Engine.objects.update(certified=True)
         trainings.train(row, panel, plan(queue(tmp_path, {"b": "touch b"}), 1, certify=False))
         drain()
-    (epoch,) = Epoch.objects.all()
-    kept = decision(epoch)
+    (iteration,) = Iteration.objects.all()
+    kept = decision(iteration)
     assert (kept["measurement_faults"], kept["provisional"]) == (["c"], False)
     (found,) = [each for each in kept["attribution"] if each["case"] == "c"]
     assert (found["origin"], found["cause"]) == (DifferenceOrigin.INCIDENTAL, "environment")
@@ -111,9 +113,9 @@ def test_a_case_whose_environment_forks_is_excluded_and_says_where(tmp_path: Pat
     odd = case("b", setup=("touch x-$(cut -c1-8 /proc/sys/kernel/random/uuid)",))
     slow = case("c", made="sleep 20")
     training = trained(tmp_path, {"b": "touch b"}, cases=(case("a"), odd, slow))
-    (epoch,) = Epoch.objects.filter(training=training)
-    assert epoch.baseline is not None
-    found = certificates_of(epoch.baseline)
+    (iteration,) = Iteration.objects.filter(training=training)
+    assert iteration.baseline is not None
+    found = certificates_of(iteration.baseline)
     assert {name: each.verdict for name, each in found.items()} == {
         "a": CertificateVerdict.DETERMINISTIC,
         "b": CertificateVerdict.FORKED,
@@ -123,14 +125,14 @@ def test_a_case_whose_environment_forks_is_excluded_and_says_where(tmp_path: Pat
     assert fork is not None
     assert (fork.place, fork.command) == (0, "ls")
     assert fork.recorded != fork.live
-    assert epoch.candidate is not None
-    assert (epoch.candidate.total, epoch.state) == (1, "rejected")
-    assert decision(epoch)["excluded"] == {"b": "forked", "c": "no_chain"}
+    assert iteration.candidate is not None
+    assert (iteration.candidate.total, iteration.state) == (1, "rejected")
+    assert decision(iteration)["excluded"] == {"b": "forked", "c": "no_chain"}
 
 
 def test_certificates_are_inherited_where_nothing_changed(tmp_path: Path) -> None:
     training = trained(tmp_path, {"b": "touch b"}, {"a": "true"})
-    last = Epoch.objects.get(training=training, number=1)
+    last = Iteration.objects.get(training=training, number=1)
     assert last.baseline is not None
     found = certificates_of(last.baseline)
     assert {case: bool(each.inherited) for case, each in found.items()} == {"a": True, "b": False, "c": True}
@@ -143,13 +145,13 @@ def test_the_baseline_measured_again_unchanged_flips_nothing(tmp_path: Path) -> 
     assert (again.revision, again.solved, again.verdict) == (again.baseline.revision, again.baseline.solved, "")
 
 
-def test_two_epochs_without_a_candidate_stop_it_and_it_can_go_on(tmp_path: Path) -> None:
+def test_two_iterations_without_a_candidate_stop_it_and_it_can_go_on(tmp_path: Path) -> None:
     training = trained(tmp_path, "nothing", "nothing", {"b": "touch b"})
     assert training.state == TrainingState.STOPPED
-    assert training.sentence.startswith("2 epochs in a row measured no candidate")
+    assert training.sentence.startswith("2 iterations in a row measured no candidate")
 
 
-def test_a_training_stopped_in_mid_epoch_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_training_stopped_in_mid_iteration_goes_on_where_it_was(tmp_path: Path) -> None:
     row, panel = project(tmp_path)
     with rules.engine():
         training = trainings.train(row, panel, plan(queue(tmp_path, {"b": "touch b"}), 1))
@@ -221,7 +223,7 @@ def test_another_engine_setting_between_baseline_and_candidate_is_refused_as_a_c
     (state, reason), (after, _) = states(training)
     assert state == "invalid"
     assert "serving.concurrency" in reason
-    first, second = Epoch.objects.order_by("number")
+    first, second = Iteration.objects.order_by("number")
     assert decision(first)["fields"] == ["serving.mode", "serving.concurrency"]
     assert first.baseline != second.baseline  # measured anew, under what holds now
     assert after == "promoted"
@@ -254,9 +256,9 @@ def test_a_program_proposes_with_memo_and_evidence(tmp_path: Path) -> None:
     with rules.engine():
         trainings.train(row, panel, plan(proposer, 1))
         drain()
-    (epoch,) = Epoch.objects.all()
-    assert (epoch.state, epoch.mechanism) == ("promoted", "unsolved-00.txt unsolved-01.txt")
-    assert as_object(thawed(epoch.proposer))["model"] == "agent"
+    (iteration,) = Iteration.objects.all()
+    assert (iteration.state, iteration.mechanism) == ("promoted", "unsolved-00.txt unsolved-01.txt")
+    assert as_object(thawed(iteration.proposer))["model"] == "agent"
     memo = latest_memo(row)
     assert memo.startswith("# Learning memo\ntried c\n\n## What became of the candidates")
 
@@ -267,8 +269,8 @@ def test_a_rejected_candidate_of_two_trials_is_not_provisional_for_its_trials(tm
         asked = plan(queue(tmp_path, {"a": "true"}), 1)
         trainings.train(row, panel, msgspec.structs.replace(asked, measure=MeasuringPlan(rules.ENGINE, trials=2)))
         drain()
-    (epoch,) = Epoch.objects.all()
-    assert (decision(epoch)["provisional"], decision(epoch)["trials"]) == (False, 2)
+    (iteration,) = Iteration.objects.all()
+    assert (decision(iteration)["provisional"], decision(iteration)["trials"]) == (False, 2)
     assert Rollout.objects.count() == 2 * 3 * 2
 
 
@@ -276,7 +278,7 @@ def test_what_can_not_be_trained_is_refused_at_once(tmp_path: Path) -> None:
     row, panel = project(tmp_path)
     with rules.engine():
         given = queue(tmp_path, {"a": "true"})
-        with pytest.raises(InvalidValue, match="0 epochs"):
+        with pytest.raises(InvalidValue, match="0 iterations"):
             trainings.train(row, panel, plan(given, 0))
         first = trainings.train(row, panel, plan(given, 1), key="one")
         assert trainings.train(row, panel, plan(given, 1), key="one").pk == first.pk

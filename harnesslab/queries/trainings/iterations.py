@@ -1,4 +1,4 @@
-"""Epochs as read models: what was proposed, what became of it, and what an open one waits for."""
+"""Iterations as read models: what was proposed, what became of it, and what an open one waits for."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from datetime import datetime
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.deciding.decision_words import reason_words
-from harnesslab.core.training.training import OPEN, EpochState
+from harnesslab.core.training.training import OPEN, IterationState
 from harnesslab.formats.reading.values import number
 from harnesslab.queries.jobs.groups import audits_group, proposals_group, rollouts_group
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.queries.trainings.training import case_names
-from harnesslab.store.models import Epoch, Experiment, Job
+from harnesslab.store.models import Experiment, Iteration, Job
 from harnesslab.store.models.jobs import ENDED
 from harnesslab.store.text import as_object, thawed
 
 _DOES = {
-    EpochState.BASELINE: "measures its baseline",
-    EpochState.CERTIFYING: "certifies its cases",
-    EpochState.PROPOSING: "asks for a change",
-    EpochState.MEASURING: "measures the candidate",
+    IterationState.BASELINE: "measures its baseline",
+    IterationState.CERTIFYING: "certifies its cases",
+    IterationState.PROPOSING: "asks for a change",
+    IterationState.MEASURING: "measures the candidate",
 }
 
 
@@ -45,8 +45,8 @@ class ProposerFacts(ReadModel):
     seconds: float | None
 
 
-class EpochRow(ReadModel):
-    """One turn of the loop; epochs count from 0."""
+class IterationRow(ReadModel):
+    """One turn of the loop; iterations count from 0."""
 
     number: int
     state: str
@@ -55,7 +55,7 @@ class EpochRow(ReadModel):
     commit: str
     mechanism: str
     why: str
-    """The decision's reason in words, or why there was none; of an open epoch, what it waits for."""
+    """The decision's reason in words, or why there was none; of an open iteration, what it waits for."""
     verdict: str | None
     before: int | None
     """Cases of the candidate's panel that its baseline solved."""
@@ -72,44 +72,46 @@ class EpochRow(ReadModel):
     ended_at: datetime | None
 
 
-def epoch_row(epoch: Epoch, waits: str = "") -> EpochRow:
-    """Make the read model of an epoch that was fetched with its experiments."""
-    decision = as_object(thawed(epoch.candidate.decision)) if epoch.candidate is not None else {}
-    ended = epoch.state not in OPEN
-    candidate = link_of(epoch.candidate)
-    return EpochRow(
-        number=epoch.number,
-        state=epoch.state,
+def iteration_row(iteration: Iteration, waits: str = "") -> IterationRow:
+    """Make the read model of an iteration that was fetched with its experiments."""
+    decision = as_object(thawed(iteration.candidate.decision)) if iteration.candidate is not None else {}
+    ended = iteration.state not in OPEN
+    candidate = link_of(iteration.candidate)
+    return IterationRow(
+        number=iteration.number,
+        state=iteration.state,
         ended=ended,
-        base_commit=epoch.base_commit,
-        commit=epoch.commit,
-        mechanism=epoch.mechanism,
-        why=reason_words(epoch.reason) if decision and epoch.reason == decision.get("reason") else epoch.reason,
-        verdict=epoch.candidate.verdict or None if epoch.candidate is not None else None,
+        base_commit=iteration.base_commit,
+        commit=iteration.commit,
+        mechanism=iteration.mechanism,
+        why=reason_words(iteration.reason)
+        if decision and iteration.reason == decision.get("reason")
+        else iteration.reason,
+        verdict=iteration.candidate.verdict or None if iteration.candidate is not None else None,
         before=len(case_names(decision.get("baseline_solved"))) if decision else None,
         after=candidate.solved if candidate is not None and decision else None,
         total=candidate.total if candidate is not None else None,
         new=case_names(decision.get("new_solves")),
         lost=case_names(decision.get("regressions")),
         provisional=decision.get("provisional") is True,
-        baseline=link_of(epoch.baseline),
+        baseline=link_of(iteration.baseline),
         candidate=candidate,
-        proposer=_facts(as_object(thawed(epoch.proposer))),
+        proposer=_facts(as_object(thawed(iteration.proposer))),
         waits="" if ended else waits,
-        started_at=epoch.started_at,
-        ended_at=epoch.ended_at,
+        started_at=iteration.started_at,
+        ended_at=iteration.ended_at,
     )
 
 
-def waits_for(epoch: Epoch | None) -> str:
-    """Say what an open epoch waits for, with how far that is."""
-    if epoch is None:
+def waits_for(iteration: Iteration | None) -> str:
+    """Say what an open iteration waits for, with how far that is."""
+    if iteration is None:
         return ""
-    state = EpochState(epoch.state)
-    owner = epoch.candidate_id if state is EpochState.MEASURING else epoch.baseline_id
+    state = IterationState(iteration.state)
+    owner = iteration.candidate_id if state is IterationState.MEASURING else iteration.baseline_id
     groups = {
-        EpochState.CERTIFYING: audits_group(owner or 0),
-        EpochState.PROPOSING: proposals_group(epoch.pk),
+        IterationState.CERTIFYING: audits_group(owner or 0),
+        IterationState.PROPOSING: proposals_group(iteration.pk),
     }
     group = groups.get(state) or rollouts_group(owner or 0)
     states = list(Job.objects.filter(group=group).values_list("state", flat=True))

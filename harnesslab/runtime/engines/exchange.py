@@ -25,7 +25,7 @@ class Pieces(Protocol):
         """Return it as if it had come whole."""
 
 
-def attempt(
+def exchange_once(
     transport: Transport,
     path: str,
     body: Mapping[str, JSON],

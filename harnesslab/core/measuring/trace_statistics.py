@@ -30,7 +30,7 @@ class Repair(msgspec.Struct, frozen=True, omit_defaults=True):
     """How often a later attempt of the same step was accepted."""
 
 
-class Anatomy(msgspec.Struct, frozen=True, omit_defaults=True):
+class TraceStatistics(msgspec.Struct, frozen=True, omit_defaults=True):
     """Counts over one trace; what no event states stays None, never 0."""
 
     steps: int = 0
@@ -79,12 +79,12 @@ class Anatomy(msgspec.Struct, frozen=True, omit_defaults=True):
         return built
 
     @classmethod
-    def from_json(cls, document: JSON) -> Anatomy:
+    def from_json(cls, document: JSON) -> TraceStatistics:
         """Read counts that `to_json` wrote."""
         return msgspec.convert(document, type=cls)
 
 
-def anatomy(trace: Trace, outcome: Outcome) -> Anatomy:
+def trace_statistics(trace: Trace, outcome: Outcome) -> TraceStatistics:
     """Count one trace in one pass."""
     count = _Count()
     for event in trace.events:
@@ -216,12 +216,12 @@ class _Count:
         self._settle(asking)
         self._numbers["fatal"] += asking.answers > 0 and not asking.accepted
 
-    def closed(self, trace: Trace, outcome: Outcome) -> Anatomy:
+    def closed(self, trace: Trace, outcome: Outcome) -> TraceStatistics:
         """Return what the whole trace adds up to."""
         for asking in self._asking.values():
             self._close(asking)
         passed, tests = self._tests or (None, None)
-        return Anatomy(
+        return TraceStatistics(
             steps=trace.steps if self._asking else 0,
             submitted=_submitted(outcome, judged=self._judged),
             repairs={kind: Repair(times, recovered) for kind, (times, recovered) in self._repairs.items()},

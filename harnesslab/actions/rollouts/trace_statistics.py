@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from harnesslab.core.measuring.anatomy import anatomy
+from harnesslab.core.measuring.trace_statistics import trace_statistics
 from harnesslab.core.running.rollout import Outcome
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.store.models import Rollout
 from harnesslab.store.text import frozen
 
@@ -22,7 +22,7 @@ def prepare(rollout_ids: Iterable[int]) -> int:
     for row in rows:
         if done and read + row.events > EVENTS:
             break
-        kept = frozen(anatomy(StoredTape(row).trace(), Outcome(row.outcome)).to_json())
+        kept = frozen(trace_statistics(StoredTraceReader(row).trace(), Outcome(row.outcome)).to_json())
         Rollout.objects.filter(pk=row.pk).update(anatomy=kept)
         read, done = read + row.events, done + 1
     return len(rows) - done

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harnesslab.core.measuring.anatomy import Anatomy, Repair, anatomy
+from harnesslab.core.measuring.trace_statistics import Repair, TraceStatistics, trace_statistics
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.trace.events import (
     HarnessAction,
@@ -28,11 +28,13 @@ from harnesslab.store.text import frozen, thawed
 TREE = Path(__file__).parents[3].parent / "shared" / "traces" / "harness-training" / "experiments"
 
 
-def counted(*events: ModelCall | ToolCall | HarnessAction | Verification, outcome: Outcome = Outcome.SOLVED) -> Anatomy:
+def counted(
+    *events: ModelCall | ToolCall | HarnessAction | Verification, outcome: Outcome = Outcome.SOLVED
+) -> TraceStatistics:
     builder = TraceBuilder()
     for event in events:
         builder.add(event)
-    return anatomy(builder.close(outcome), outcome)
+    return trace_statistics(builder.close(outcome), outcome)
 
 
 def asked(*names: str, **fields: object) -> ModelCall:
@@ -148,7 +150,7 @@ def test_hostile_values_are_kept_bounded_and_come_back_from_the_store() -> None:
     assert found.tools[OTHERS].calls == 50
     assert max(map(len, found.tools)) == LONGEST_NAME
     assert (found.tool, found.input, found.output) == (0.0, None, 4)
-    assert Anatomy.from_json(thawed(frozen(found.to_json()))) == found
+    assert TraceStatistics.from_json(thawed(frozen(found.to_json()))) == found
 
 
 @pytest.mark.skipif(not TREE.exists(), reason="the real traces are not beside this checkout")
@@ -159,7 +161,7 @@ def test_a_real_tree_gives_the_numbers_that_its_source_states() -> None:
             stated = mapping(mapping(recording.facts.get("rollout")).get("metrics"))
             if not stated:
                 continue
-            found = anatomy(recording.trace, recording.outcome)
+            found = trace_statistics(recording.trace, recording.outcome)
             compared += 1
             live += found.calls
             assert found.first_attempts == stated["first_attempt_total"]

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from harnesslab import queue as bell
 from harnesslab.actions.experiments import measurements
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.measuring.experiments import MeasuringPlan
 from harnesslab.core.running.cases import CaseDefinition
-from harnesslab.queries.reruns.orders import load
+from harnesslab.queries.reruns.job_specs import load
 from harnesslab.store.models import Job
 from tests import live, measuring
 
@@ -19,11 +18,11 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def rung(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The jobs that were rung for."""
-    bells: list[int] = []
-    monkeypatch.setattr(bell, "ring", lambda job_id, _: bells.append(job_id))
-    return bells
+def woken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The jobs that workers were woken for."""
+    woken_ids: list[int] = []
+    monkeypatch.setattr("harnesslab.queue.wake", lambda job_id, _: woken_ids.append(job_id))
+    return woken_ids
 
 
 @pytest.mark.parametrize(
@@ -35,7 +34,7 @@ def rung(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     ],
 )
 def test_hostile_text_reaches_the_worker_as_it_was_written(
-    tmp_path: Path, rung: list[int], case: CaseDefinition
+    tmp_path: Path, woken: list[int], case: CaseDefinition
 ) -> None:
     row = measuring.project(tmp_path)
     measurements.measure(row, "main", measuring.panel(case), MeasuringPlan(live.ENGINE))
@@ -51,7 +50,7 @@ def test_a_case_has_a_name_that_every_table_and_page_takes(name: str) -> None:
 
 def test_many_are_queued_in_few_statements_and_rung_for_a_few(
     tmp_path: Path,
-    rung: list[int],
+    woken: list[int],
     django_assert_max_num_queries: object,
     django_capture_on_commit_callbacks: object,
 ) -> None:
@@ -60,4 +59,4 @@ def test_many_are_queued_in_few_statements_and_rung_for_a_few(
     with django_capture_on_commit_callbacks(execute=True), django_assert_max_num_queries(30):  # type: ignore[operator]
         measurements.measure(row, "main", panel, MeasuringPlan(live.ENGINE, trials=10))
     assert Job.objects.count() == 500
-    assert rung == list(Job.objects.order_by("pk").values_list("pk", flat=True)[:16])
+    assert woken == list(Job.objects.order_by("pk").values_list("pk", flat=True)[:16])

@@ -16,7 +16,7 @@ from harnesslab.core.canonical import digest
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.running.recipe import Recipe
 from harnesslab.core.running.rollout import UNSCORABLE
-from harnesslab.queries.reruns.orders import Belonging, payload_of
+from harnesslab.queries.reruns.job_specs import Belonging, payload_of
 from harnesslab.queries.rollouts.listing import get_rollout
 from harnesslab.store.models import Job, Rollout
 from harnesslab.store.models.jobs import ENDED
@@ -47,7 +47,7 @@ def order_all(asked: Iterable[tuple[Recipe, Belonging]], *, group: str, user: Us
         )
         for recipe, belonging in asked
     )
-    jobs.enqueue_all(waiting, bells=reruns.BELLS)
+    jobs.enqueue_all(waiting, wake_ups=reruns.WOKEN)
 
 
 def _payload(recipe: Recipe, belonging: Belonging) -> dict[str, object]:

@@ -13,7 +13,7 @@ from harnesslab.core.trace.events import AnyEvent, ModelCall
 from harnesslab.core.trace.trace import Trace, messages_at
 
 
-class Tape(Protocol):
+class TraceReader(Protocol):
     """A readable trace with the facts of its rollout that comparing needs."""
 
     @property
@@ -45,8 +45,8 @@ class Tape(Protocol):
         """Return the path under a contract; raises `NotComparable`."""
 
 
-class MemoryTape:
-    """A tape over a trace in memory."""
+class MemoryTraceReader:
+    """A trace reader over a trace in memory."""
 
     def __init__(self, trace: Trace, manifest: Manifest, outcome: str) -> None:
         self._trace = trace
@@ -80,8 +80,8 @@ def kind_of(event: AnyEvent) -> str:
     return str(event.__struct_config__.tag)
 
 
-def turns(tape: Tape) -> int:
+def turns(reader: TraceReader) -> int:
     """Count agent turns: the distinct steps with a model call, or with anything where there is none."""
     tag = kind_of(ModelCall())
-    stepped = {step for step, kind in zip(tape.steps, tape.kinds, strict=True) if kind == tag}
-    return len(stepped) or len(set(tape.steps))
+    stepped = {step for step, kind in zip(reader.steps, reader.kinds, strict=True) if kind == tag}
+    return len(stepped) or len(set(reader.steps))

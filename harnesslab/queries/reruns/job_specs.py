@@ -12,8 +12,8 @@ from harnesslab.core.running.recipe import Recipe
 from harnesslab.core.running.rerun import Mode, RerunPlan
 from harnesslab.core.running.rollout import Origin
 from harnesslab.core.trace.trace import Trace
-from harnesslab.queries.reruns.listing import changed, get_rerun, plan_of, recipe_of
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.reruns.listing import changed, get_rerun, recipe_of, rerun_plan_of
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 
 _UNSTORABLE = re.compile(r"\\u(0000|d[89a-f])")
 
@@ -30,7 +30,7 @@ class Belonging:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class JobSpec:
     """One rollout to run."""
 
     recipe: Recipe
@@ -58,7 +58,7 @@ def payload_of(recipe: Recipe) -> JSON:
     return {"text": text, "case": {"name": recipe.case.name}} if _UNSTORABLE.search(text) else document
 
 
-def load(payload: Mapping[str, JSON]) -> Order:
+def load(payload: Mapping[str, JSON]) -> JobSpec:
     """Return the order that a job's payload names; raises `InvalidValue`, `NotFound` or `Conflict`."""
     match payload:
         case {"rerun": int(rerun), "attempt": int(attempt), "root_seed": str(root_seed)}:
@@ -74,19 +74,19 @@ def load(payload: Mapping[str, JSON]) -> Order:
                 tuple(map(str, tags)) if isinstance(tags, Sequence) else (),
             )
             text = recipe.get("text") if isinstance(recipe, Mapping) else None
-            return Order(Recipe.from_json(parse(text) if isinstance(text, str) else recipe), belonging)
+            return JobSpec(Recipe.from_json(parse(text) if isinstance(text, str) else recipe), belonging)
     raise InvalidValue("no order of a rollout", where="job")
 
 
-def _of_rerun(rerun_id: int, attempt: int, root_seed: str) -> Order:
+def _of_rerun(rerun_id: int, attempt: int, root_seed: str) -> JobSpec:
     rerun = get_rerun(rerun_id)
-    parent, plan = rerun.parent, plan_of(rerun)
+    parent, plan = rerun.parent, rerun_plan_of(rerun)
     needs_record = plan.mode is not Mode.LIVE or plan.from_step is not None
-    return Order(
+    return JobSpec(
         recipe=changed(recipe_of(parent), plan, root_seed),
         belonging=Belonging(parent.project.name, parent.case.panel.name, "", parent.trial, tuple(parent.tags)),
         plan=plan,
-        record=StoredTape(parent).trace() if needs_record else None,
+        record=StoredTraceReader(parent).trace() if needs_record else None,
         rerun=rerun_id,
         attempt=attempt,
     )

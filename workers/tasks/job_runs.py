@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class JobRun:
     """What a job's work is given."""
 
     job: int

@@ -8,8 +8,8 @@ from harnesslab.core.natural import natural
 from harnesslab.figures.sheets import Column, Entry, Sheet
 from harnesslab.pages.experiments.efficiency import csv_of
 from harnesslab.pages.render import render
-from harnesslab.queries.experiments.contrasts import Against, Contrast, asked
-from harnesslab.queries.experiments.contrasts import contrast as numbers
+from harnesslab.queries.experiments.comparison import Against, ExperimentComparison, asked
+from harnesslab.queries.experiments.comparison import compare_experiments as numbers
 
 ROWS = 200
 """Cases in a window."""
@@ -40,7 +40,7 @@ def contrast(request: HttpRequest) -> HttpResponse:
     return render(request, "experiments/compare.html", context)
 
 
-def _sentence(found: Contrast, *, anyway: bool) -> str:
+def _sentence(found: ExperimentComparison, *, anyway: bool) -> str:
     """Say of each experiment what it gains and loses against the first."""
     parts = []
     for each in found.against:
@@ -59,7 +59,7 @@ def _warned(each: Against) -> str:
     return f"; it is no comparison: {', '.join(each.refused)} differ" if each.refused else ""
 
 
-def _sheet(found: Contrast) -> Sheet:
+def _sheet(found: ExperimentComparison) -> Sheet:
     columns = (Column("case"), *(Column(f"{each.letter} {each.name}") for each in found.contenders), Column("differs"))
     rows = tuple(
         (

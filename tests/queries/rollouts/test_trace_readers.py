@@ -12,7 +12,7 @@ from harnesslab.core.contracts.contract import RAW, Contract
 from harnesslab.core.errors import NotComparable, NotFound
 from harnesslab.core.trace import packing, seals
 from harnesslab.core.trace.trace import messages_at
-from harnesslab.queries.rollouts.tapes import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.store.models import Blob
 from tests.recordings import recording, trace
 
@@ -21,47 +21,47 @@ pytestmark = pytest.mark.django_db
 
 def test_events_payloads_and_seals_come_back_as_recorded() -> None:
     made = recording()
-    tape = StoredTape(store_recording(made, None))
-    assert tape.trace() == made.trace
-    seals.verify(tape.trace(), tape.seals())
+    reader = StoredTraceReader(store_recording(made, None))
+    assert reader.trace() == made.trace
+    seals.verify(reader.trace(), reader.seals())
 
 
 def test_one_event_and_its_messages_are_read_without_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "CHUNK_BYTES", 400)
     made = recording(commands=[f"command {number}" for number in range(40)])
-    tape = StoredTape(store_recording(made, None))
-    assert len(tape._index) > 10
+    reader = StoredTraceReader(store_recording(made, None))
+    assert len(reader._index) > 10
     for index in (2, 30, 78):
-        assert tape.event(index) == made.trace.events[index]
-        if tape.kinds[index] == "model_call":
-            assert tape.messages(index) == messages_at(made.trace, index)
-    assert len(tape._opened) <= 8
+        assert reader.event(index) == made.trace.events[index]
+        if reader.kinds[index] == "model_call":
+            assert reader.messages(index) == messages_at(made.trace, index)
+    assert len(reader._opened) <= 8
 
 
 def test_the_raw_path_is_kept_and_equals_the_computed_one() -> None:
     made = recording()
-    tape = StoredTape(store_recording(made, None))
-    kept, computed = tape.path(RAW), path(made.trace, RAW)
+    reader = StoredTraceReader(store_recording(made, None))
+    kept, computed = reader.path(RAW), path(made.trace, RAW)
     assert (list(kept.indices), kept.own, kept.path) == (list(computed.indices), computed.own, computed.path)
 
 
 def test_a_path_that_is_not_kept_is_computed() -> None:
     made = recording()
-    tape = StoredTape(store_recording(made, None))
+    reader = StoredTraceReader(store_recording(made, None))
     contract = Contract.parse("json")
-    assert tape.path(contract).head == path(made.trace, contract).head
+    assert reader.path(contract).head == path(made.trace, contract).head
 
 
 def test_a_level_without_its_record_is_not_comparable() -> None:
-    tape = StoredTape(store_recording(recording(), None))
+    reader = StoredTraceReader(store_recording(recording(), None))
     with pytest.raises(NotComparable):
-        tape.path(Contract.parse("token-ids"))
+        reader.path(Contract.parse("token-ids"))
 
 
 def test_an_event_outside_the_trace_is_not_found() -> None:
-    tape = StoredTape(store_recording(recording(), None))
+    reader = StoredTraceReader(store_recording(recording(), None))
     with pytest.raises(NotFound):
-        tape.event(999)
+        reader.event(999)
 
 
 def test_large_openings_are_kept_once_for_all_rollouts() -> None:
@@ -70,5 +70,5 @@ def test_large_openings_are_kept_once_for_all_rollouts() -> None:
     for trial in range(3):
         made = trace(system=system, digest=first.manifest.digest)
         stored = store_recording(replace(first, trace=made, trial=trial), None)
-        assert StoredTape(stored).trace() == made
+        assert StoredTraceReader(stored).trace() == made
     assert Blob.objects.count() == 1

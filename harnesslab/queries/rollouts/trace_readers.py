@@ -24,11 +24,11 @@ from harnesslab.store.models.events import KINDS, MAX_EVENTS, key
 
 FEW = 20
 OPEN_CHUNKS = 8
-"""How many opened chunks a tape holds."""
+"""How many opened chunks a trace reader holds."""
 
 
-class StoredTape:
-    """A tape over a stored rollout: reads event rows once, and chunks when asked for what is in them."""
+class StoredTraceReader:
+    """A trace reader over a stored rollout: reads event rows once, and chunks when asked for what is in them."""
 
     def __init__(self, rollout: Rollout) -> None:
         self.rollout = rollout
@@ -176,10 +176,10 @@ class StoredTape:
         return _with_blobs(packing.open_chunk(bytes(data)))
 
 
-def preload(wanted: Sequence[tuple[StoredTape, int]]) -> None:
-    """Read the chunks that hold some events, of many rollouts in three queries; one tape for each rollout."""
-    ended = [(tape, index) for tape, index in wanted if tape.rollout.head is not None]
-    firsts = {key(tape.rollout.pk, 0): tape for tape, _ in ended}
+def preload(wanted: Sequence[tuple[StoredTraceReader, int]]) -> None:
+    """Read the chunks that hold some events, of many rollouts in three queries; one trace reader for each rollout."""
+    ended = [(reader, index) for reader, index in wanted if reader.rollout.head is not None]
+    firsts = {key(reader.rollout.pk, 0): reader for reader, _ in ended}
     inside = Q(pk__in=())
     for first in firsts:
         inside |= Q(key__gte=first, key__lt=first + MAX_EVENTS)
@@ -187,9 +187,9 @@ def preload(wanted: Sequence[tuple[StoredTape, int]]) -> None:
     rows = Chunk.objects.filter(inside).order_by("key").values_list("key", "first_event", "first_payload")
     for place, first_event, first_payload in rows:
         begins[place - place % MAX_EVENTS].append((first_event, first_payload))
-    for first, tape in firsts.items():
-        tape.__dict__["_index"] = begins[first]  # what the cached property would read
-    places = {key(tape.rollout.pk, tape.chunk_number(index)): tape for tape, index in ended}
+    for first, reader in firsts.items():
+        reader.__dict__["_index"] = begins[first]  # what the cached property would read
+    places = {key(reader.rollout.pk, reader.chunk_number(index)): reader for reader, index in ended}
     opened = {
         place: packing.open_chunk(bytes(data))
         for place, data in Chunk.objects.filter(key__in=places).values_list("key", "data")
@@ -202,11 +202,11 @@ def preload(wanted: Sequence[tuple[StoredTape, int]]) -> None:
 class StoredPayloads:
     """A stored rollout's payload table."""
 
-    def __init__(self, tape: StoredTape) -> None:
-        self._tape = tape
+    def __init__(self, reader: StoredTraceReader) -> None:
+        self._reader = reader
 
     def __getitem__(self, position: int, /) -> JSON:
-        return self._tape.payload(position)
+        return self._reader.payload(position)
 
 
 def stored_path(row: StoredPath, contract: Contract) -> comparators.Path:

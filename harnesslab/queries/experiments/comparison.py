@@ -70,28 +70,28 @@ class Against(ReadModel):
         return list(dict.fromkeys(each.field for each in self.differences if not each.different))
 
 
-class ContrastCell(ReadModel):
+class ComparedCell(ReadModel):
     """One trial."""
 
     outcome: str
     rollout: int
 
 
-class ContrastCase(ReadModel):
+class ComparedCase(ReadModel):
     """One case by experiment."""
 
     case: str
-    cells: list[list[ContrastCell]]
+    cells: list[list[ComparedCell]]
     differs: bool
     """Whether it is solved here and not there, of those that have it."""
 
 
-class Contrast(ReadModel):
+class ExperimentComparison(ReadModel):
     """Two to eight experiments; the first is what the others are compared with."""
 
     contenders: list[Contender]
     against: list[Against]
-    cases: list[ContrastCase]
+    cases: list[ComparedCase]
     """Those that differ first."""
     differing: int
 
@@ -105,7 +105,7 @@ def asked(values: Sequence[str]) -> list[int]:
     return ids
 
 
-def contrast(ids: Sequence[int]) -> Contrast:
+def compare_experiments(ids: Sequence[int]) -> ExperimentComparison:
     """Set experiments side by side; raises `NotFound`."""
     rows = Experiment.objects.light().select_related("project").in_bulk(ids)
     if missing := [number for number in ids if number not in rows]:
@@ -115,7 +115,7 @@ def contrast(ids: Sequence[int]) -> Contrast:
     first = ids[0]
     among = _among([rows[pk] for pk in ids], cells)
     cases = _cases([cells[pk] for pk in ids])
-    return Contrast(
+    return ExperimentComparison(
         contenders=[
             _contender(letter, rows[pk], cells[pk], among[pk]) for letter, pk in zip(LETTERS, ids, strict=False)
         ],
@@ -198,11 +198,11 @@ def _against(
     )
 
 
-def _cases(sides: Sequence[Mapping[str, list[Cell]]]) -> list[ContrastCase]:
+def _cases(sides: Sequence[Mapping[str, list[Cell]]]) -> list[ComparedCase]:
     rows = []
     for case in dict.fromkeys(case for side in sides for case in side):
         found = [side.get(case, []) for side in sides]
         solved = {all(cell.outcome is Outcome.SOLVED for cell in cells) for cells in found if cells}
-        cells = [[ContrastCell(outcome=cell.outcome.value, rollout=cell.rollout) for cell in each] for each in found]
-        rows.append(ContrastCase(case=case, cells=cells, differs=len(solved) > 1))
+        cells = [[ComparedCell(outcome=cell.outcome.value, rollout=cell.rollout) for cell in each] for each in found]
+        rows.append(ComparedCase(case=case, cells=cells, differs=len(solved) > 1))
     return sorted(rows, key=lambda row: not row.differs)
