@@ -35,7 +35,7 @@ def rerunnable(
 ) -> Rollout:
     """Store a rollout with a recipe; it has no repository, so that a revision's name is kept as it is given."""
     engine()
-    made = recording(commands, trial=trial, origin=Origin.LIVE, grade=Replayability.LIVE, engine=ENGINE)
+    made = recording(commands, trial=trial, origin=Origin.LIVE, replayability=Replayability.LIVE, engine=ENGINE)
     rollout = store_recording(made, None)
     recipe = Recipe(HarnessSource("loop", ""), CaseDefinition("case-1", "do it"), ENGINE, tools={"run": effects})
     Rollout.objects.filter(pk=rollout.pk).update(recipe=frozen(recipe.to_json()))
@@ -74,7 +74,7 @@ def running(rerun: Rerun, attempt: int) -> Job:
 def timed_out(step: int) -> Rollout:
     """Store a rerunnable rollout whose command in a step timed out."""
     engine()
-    made = recording(origin=Origin.LIVE, grade=Replayability.LIVE)
+    made = recording(origin=Origin.LIVE, replayability=Replayability.LIVE)
     events = tuple(
         msgspec.structs.replace(event, timed_out=True, exit_code=None)
         if isinstance(event, ToolCall) and event.step == step

@@ -67,7 +67,7 @@ def _one(unit: Unit) -> Checked:
         found = recognise(unit)
         stated = sum(1 for _ in experiments(found, report))
         for recording in found.importer.read(unit, report):
-            grades[recording.grade.value] += 1
+            grades[recording.replayability.value] += 1
             events += len(recording.trace.events)
     except HarnessLabError as error:
         if stated:

@@ -25,10 +25,15 @@ from harnesslab.queries.projects.bindings import get_project
 @click.option("--entry", default="harness", show_default=True, help="Of a loop harness: the module to run.")
 @click.option("--command", default="", help="Of a command harness: the program and its arguments, in one string.")
 @click.option(
-    "--surface", multiple=True, metavar="PATTERN", help="Files that a candidate may change; may be repeated. *.py"
+    "--editable",
+    "--surface",
+    "editable",
+    multiple=True,
+    metavar="PATTERN",
+    help="Files that a candidate may change; may be repeated. *.py",
 )
 def project_bind(
-    project: str, repository: str, branch: str, kind: str, entry: str, command: str, surface: Sequence[str]
+    project: str, repository: str, branch: str, kind: str, entry: str, command: str, editable: Sequence[str]
 ) -> None:
     """Say which harness a project measures; it is made where it isn't there."""
     ready_tables()
@@ -43,7 +48,7 @@ def project_bind(
     )
     if source.kind is HarnessKind.COMMAND and not source.command:
         raise InvalidValue("a command harness needs a command", where="--command")
-    made = bind(project, Binding(source, branch, tuple(surface) or ("*.py",)))
+    made = bind(project, Binding(source, branch, tuple(editable) or ("*.py",)))
     click.echo(printable(f"{made.name} measures {source.repository}, branch {branch}"))
 
 

@@ -152,7 +152,7 @@ def _recording(document: Manifest, asked: Upstream, name: str, case: str, projec
         model=asked.model,
         engine=asked.name,
         origin=Origin.LIVE,
-        grade=Replayability.VIEW_ONLY,
+        replayability=Replayability.VIEW_ONLY,
         missing=MISSING,
         started_at=datetime.now(UTC),
     )

@@ -83,7 +83,7 @@ def _recording(lines: Sequence[JsonLine], source: Source, report: Report) -> Rec
         harness=harness,
         revision=version,
         model=model,
-        grade=Replayability.VIEW_ONLY,
+        replayability=Replayability.VIEW_ONLY,
         missing=_MISSING,
         started_at=epoch_time(start),
         ended_at=epoch_time(max(times) if times else None),

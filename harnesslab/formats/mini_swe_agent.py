@@ -66,7 +66,7 @@ def _recording(run: Mapping[str, JSON], unit: Unit, report: Report) -> Recording
     walk = _Walk(builder, mapping(mapping(info.get("config")).get("model")))
     walk.read(items(run.get("messages")), report)
     outcome, error = _outcome(info, mapping(info.get("config")))
-    grade, missing = _grade(manifest)
+    replayability, missing = _replayability(manifest)
     agent = mapping(mapping(info.get("config")).get("agent"))
     return Recording(
         manifest=manifest,
@@ -77,7 +77,7 @@ def _recording(run: Mapping[str, JSON], unit: Unit, report: Report) -> Recording
         harness=NAME,
         revision=text(info.get("mini_version")),
         model=walk.model,
-        grade=grade,
+        replayability=replayability,
         missing=missing,
         started_at=epoch_time(walk.start),
         ended_at=epoch_time(walk.last),
@@ -282,7 +282,7 @@ def _manifest(run: Mapping[str, JSON], info: Mapping[str, JSON]) -> Manifest:
     )
 
 
-def _grade(manifest: Manifest) -> tuple[Replayability, str]:
+def _replayability(manifest: Manifest) -> tuple[Replayability, str]:
     needed = ("panel.case", "harness.revision", "model.name", "environment.image")
     absent = [name for name in needed if manifest.value(name) is None]
     if absent:

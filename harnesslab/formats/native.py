@@ -224,7 +224,7 @@ def recording(header: Header, manifest: Manifest, trace: Trace, outcome: Outcome
         tags=tuple(header.tags),
         reward=header.reward,
         origin=header.origin,
-        grade=header.grade,
+        replayability=header.grade,
         missing=header.missing or "harness: none was named that could run again",
         started_at=header.started_at,
         ended_at=header.ended_at,

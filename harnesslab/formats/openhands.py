@@ -55,7 +55,7 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
         source=Source(unit.name, unit.digest(), NAME),
         harness=NAME,
         model=model,
-        grade=Replayability.VIEW_ONLY,
+        replayability=Replayability.VIEW_ONLY,
         missing=_MISSING,
         started_at=epoch_time(times[0] if times else None),
         ended_at=epoch_time(times[-1] if times else None),

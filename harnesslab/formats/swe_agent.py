@@ -64,7 +64,7 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
     outcome, error = _outcome(run, info)
     submission = text(info.get("submission"))
     is_diff = "diff --git" in submission or submission.lstrip().startswith("--- ")
-    grade, missing = _grade(manifest, recorded=walk.recorded)
+    replayability, missing = _replayability(manifest, recorded=walk.recorded)
     yield Recording(
         manifest=manifest,
         trace=builder.close(outcome, diff=submission if is_diff else None, error=error),
@@ -74,7 +74,7 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
         harness=NAME,
         revision=text(manifest.value("harness.revision")),
         model=text(manifest.value("model.name")),
-        grade=grade,
+        replayability=replayability,
         missing=missing,
         facts={
             **{key: value for key, value in run.items() if key not in ("trajectory", "history", "info")},
@@ -275,7 +275,7 @@ def _manifest(run: Mapping[str, JSON], info: Mapping[str, JSON], config: Mapping
     )
 
 
-def _grade(manifest: Manifest, *, recorded: bool) -> tuple[Replayability, str]:
+def _replayability(manifest: Manifest, *, recorded: bool) -> tuple[Replayability, str]:
     needed = ("panel.case", "harness.revision", "model.name", "environment.image")
     absent = [name for name in needed if manifest.value(name) is None]
     requests = "responses are kept as text only" if recorded else "requests are rebuilt from the history"

@@ -74,7 +74,7 @@ def _recording(row: Mapping[str, JSON], messages: list[JSON], source: Source) ->
         trial=_trial(row),
         trial_stated=isinstance(row.get("trial"), int),
         reward=score,
-        grade=Replayability.VIEW_ONLY,
+        replayability=Replayability.VIEW_ONLY,
         missing="model: the requests are not recorded, only the conversation; no model name, settings or seed",
         facts={"info": info} if info is not None else {},
     )

@@ -145,7 +145,11 @@ def test_each_call_has_sent_the_conversation_before_it() -> None:
 def test_a_bare_list_of_messages_is_view_only_and_named_by_its_file() -> None:
     messages = run(said("ls"), seen("a"))["messages"]
     recording = only(json_unit(messages, "local.traj.json"), NAME)
-    assert (recording.case, recording.grade, recording.outcome) == ("local", Replayability.VIEW_ONLY, Outcome.UNKNOWN)
+    assert (recording.case, recording.replayability, recording.outcome) == (
+        "local",
+        Replayability.VIEW_ONLY,
+        Outcome.UNKNOWN,
+    )
     assert recording.manifest.value("panel.case") is None
 
 
@@ -157,7 +161,7 @@ def test_older_files_have_no_format_name() -> None:
 
 def test_known_case_harness_model_and_image_can_be_run_again_live() -> None:
     recording = only(json_unit(run(said("ls"), seen("a"))), NAME)
-    assert recording.grade is Replayability.LIVE
+    assert recording.replayability is Replayability.LIVE
     assert recording.missing.startswith("model: ")
     assert recording.manifest.value("seeds.seed") == 7
     assert recording.budgets == {"steps": 250}

@@ -101,7 +101,10 @@ def test_the_experiments_tree_has_its_22_runs_with_all_their_rollouts() -> None:
     }
     assert sum(isinstance(event, ModelCall) for rollout in found for event in rollout.trace.events) == 614
     assert sum(isinstance(event, ToolCall) for rollout in found for event in rollout.trace.events) == 622
-    assert Counter(rollout.grade for rollout in found) == {Replayability.RECORDED: 199, Replayability.VIEW_ONLY: 22}
+    assert Counter(rollout.replayability for rollout in found) == {
+        Replayability.RECORDED: 199,
+        Replayability.VIEW_ONLY: 22,
+    }
 
 
 def test_the_index_and_decisions_of_the_experiments_are_taken_verbatim() -> None:

@@ -139,7 +139,7 @@ def test_a_file_is_imported_whole_and_its_seals_hold_and_repeat(path: str) -> No
         seals.verify(recording.trace, sealed)
         heads.append(sealed[-1])
         assert recording.missing
-        assert recording.grade is not Replayability.RECORDED
+        assert recording.replayability is not Replayability.RECORDED
     assert [seals.seals(recording.trace)[-1] for recording in read(path)] == heads
 
 

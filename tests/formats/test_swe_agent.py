@@ -81,7 +81,7 @@ def test_the_configuration_may_be_text(form: Any) -> None:
     info = {"exit_status": "submitted", "swe_agent_hash": "abc", "submission": ""}
     recording = only(json_unit(run(step("ls", ""), replay_config=form, info=info)), NAME)
     assert (recording.case, recording.model, recording.revision) == ("x__x-1", "gpt-4o", "abc")
-    assert recording.grade is Replayability.LIVE
+    assert recording.replayability is Replayability.LIVE
     assert recording.manifest.value("environment.image") == "image:1"
     assert recording.manifest.value("budgets.cost") == 3.0
 

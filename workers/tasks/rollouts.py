@@ -190,7 +190,7 @@ def _recording(order: JobSpec, begun: Begun, model: str) -> Recording:
         trial_stated=True,
         tags=belonging.tags,
         origin=order.origin,
-        grade=Replayability.LIVE,
+        replayability=Replayability.LIVE,
         missing=OWN_TOOLS if recipe.harness.kind is HarnessKind.COMMAND else "",
         started_at=datetime.now(UTC),
         budgets={"steps": budgets.steps, "wall": budgets.wall, "context": budgets.context, "output": budgets.output},

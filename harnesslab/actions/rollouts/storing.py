@@ -213,7 +213,7 @@ def new_row(recording: Recording, source: SourceFile | None) -> Rollout:
         outcome=recording.outcome,
         reward=_finite(recording.reward),
         origin=recording.origin,
-        grade=recording.grade,
+        grade=recording.replayability,
         missing=storable(recording.missing),
         model=storable(recording.model, 200),
         engine=storable(recording.engine, 200),

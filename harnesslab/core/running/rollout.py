@@ -93,9 +93,9 @@ class Recording:
     tags: Sequence[str] = ()
     reward: float | None = None
     origin: Origin = Origin.IMPORTED
-    grade: Replayability = Replayability.VIEW_ONLY
+    replayability: Replayability = Replayability.VIEW_ONLY
     missing: str = ""
-    """The boundary that keeps the grade from being higher, and why."""
+    """The boundary that keeps the replayability from being higher, and why."""
     started_at: datetime | None = None
     ended_at: datetime | None = None
     budgets: Mapping[str, float] = field(default_factory=dict)

@@ -111,7 +111,7 @@ def _recording(document: Mapping[str, JSON], source: Source, report: Report) -> 
         harness=text(agent.get("name")),
         revision=text(agent.get("version")),
         model=model,
-        grade=Replayability.VIEW_ONLY,
+        replayability=Replayability.VIEW_ONLY,
         missing=MISSING,
         started_at=began,
         ended_at=max(times) if times else None,

@@ -130,7 +130,7 @@ def _recording(name: str, case: str, lines: list[JsonLine], place: _Place, sourc
         harness=NAME,
         revision=versions[0] if versions else "",
         model=model,
-        grade=Replayability.VIEW_ONLY,
+        replayability=Replayability.VIEW_ONLY,
         missing=_MISSING,
         started_at=epoch_time(start),
         ended_at=epoch_time(times[-1] if times else None),

@@ -95,7 +95,7 @@ def _recording(lines: Sequence[JsonLine], source: Source, name: str) -> Recordin
         harness=NAME,
         revision=text(meta.get("cli_version")),
         model=text(turn.get("model")),
-        grade=Replayability.VIEW_ONLY,
+        replayability=Replayability.VIEW_ONLY,
         missing=_MISSING,
         started_at=epoch_time(times[0] if times else None),
         ended_at=epoch_time(times[-1] if times else None),

@@ -53,7 +53,7 @@ def recording(
         trial_stated=bool(beside),
         tags=("superseded attempt",) if replaced else (),
         reward=None if outcome in _UNTRUSTED else reward,
-        grade=Replayability.VIEW_ONLY,
+        replayability=Replayability.VIEW_ONLY,
         missing=missing,
         started_at=instant(result.get("started_at")),
         ended_at=instant(result.get("finished_at")),

@@ -81,7 +81,7 @@ def _recording(document: Mapping[str, JSON], source: Source, report: Report) -> 
         case=case,
         source=source,
         reward=None if passed is None else float(passed),
-        grade=Replayability.VIEW_ONLY,
+        replayability=Replayability.VIEW_ONLY,
         missing="model: the requests are not recorded; neither agent nor model is named",
         started_at=began,
         ended_at=max(times) if times else None,

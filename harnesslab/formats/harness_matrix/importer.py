@@ -93,7 +93,7 @@ def _recording(results: Results, trial: Trial, source: Source) -> Recording:
         trial_stated=True,
         tags=("hard fail",) if items(row.get("hard_fails")) else (),
         reward=None if outcome in (Outcome.NOT_RUN, Outcome.CRASH) else float(outcome is Outcome.SOLVED),
-        grade=Replayability.VIEW_ONLY,
+        replayability=Replayability.VIEW_ONLY,
         missing=_MISSING,
         started_at=begun,
         ended_at=begun + timedelta(seconds=took) if begun and took is not None else None,

@@ -174,7 +174,7 @@ def _recording(run: Run, task: str, path: str, position: int, report: Report) ->
     builder.events.insert(0, RolloutStarted(manifest=manifest.digest))
     outcome = Outcome.INTERRUPTED if archived else _outcome(run, task, result, reader, path, report)
     reward = number(mapping(result.get("metrics")).get("reward"))
-    grade, missing = replayability_of(run, reader, path)
+    replayability, missing = replayability_of(run, reader, path)
     return Recording(
         manifest=manifest,
         trace=builder.close(outcome, error=text(result.get("error")) or None),
@@ -189,7 +189,7 @@ def _recording(run: Run, task: str, path: str, position: int, report: Report) ->
         engine=text(run.provider.get("provider")),
         tags=("superseded attempt",) if archived else (),
         reward=None if archived or outcome in VERDICT_UNTRUSTED else reward,
-        grade=grade,
+        replayability=replayability,
         missing=missing,
         started_at=instant(result.get("started_at")),
         ended_at=instant(result.get("finished_at")),

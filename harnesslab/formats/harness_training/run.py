@@ -79,7 +79,7 @@ def manifest_of(run: Run, task: str, reader: StepsReader) -> Manifest:
 
 
 def replayability_of(run: Run, reader: StepsReader, path: str) -> tuple[Replayability, str]:
-    """Say what can be rerun of a rollout: (grade, missing boundary and why)."""
+    """Say what can be rerun of a rollout: (replayability, missing boundary and why)."""
     if not path or not reader.builder.payloads:
         return Replayability.VIEW_ONLY, "model: the rollout has no recorded step"
     if reader.gaps:

@@ -110,7 +110,7 @@ def recording(log: Log, sample: Mapping[str, JSON], position: int) -> Recording:
     case, epoch = str(sample.get("id", "unnamed")), whole(sample.get("epoch"))
     manifest = _manifest(log, sample, case, reader)
     builder.events.insert(0, RolloutStarted(manifest=manifest.digest))
-    grade, missing = _grade(log, reader)
+    replayability, missing = _replayability(log, reader)
     return Recording(
         manifest=manifest,
         trace=builder.close(outcome, error=text(mapping(sample.get("error")).get("message")) or None),
@@ -127,7 +127,7 @@ def recording(log: Log, sample: Mapping[str, JSON], position: int) -> Recording:
         trial_stated=epoch is not None,
         tags=tuple(tag for tag in items(log.spec.get("tags")) if isinstance(tag, str)),
         reward=reward,
-        grade=grade,
+        replayability=replayability,
         missing=missing,
         started_at=began,
         ended_at=instant(sample.get("completed_at")),
@@ -250,7 +250,7 @@ def _manifest(log: Log, sample: Mapping[str, JSON], case: str, reader: SampleRea
     return Manifest.of(values, unknown="not recorded by Inspect logs", reasons=reasons)
 
 
-def _grade(log: Log, reader: SampleReader) -> tuple[Replayability, str]:
+def _replayability(log: Log, reader: SampleReader) -> tuple[Replayability, str]:
     revision = mapping(log.spec.get("revision"))
     if not reader.models:
         return Replayability.VIEW_ONLY, "model: the log holds no model events, only the conversation"

@@ -112,7 +112,7 @@ def _recording(document: Mapping[str, JSON], source: Source, report: Report) -> 
         source=source,
         experiment=text(mapping(info.get("trace_metadata")).get("mlflow.sourceRun")),
         model=model,
-        grade=Replayability.VIEW_ONLY,
+        replayability=Replayability.VIEW_ONLY,
         missing="harness: the trace names none, so nothing can be run again",
         started_at=epoch_time(began),
         ended_at=epoch_time(end),

@@ -93,7 +93,7 @@ def _recording(group: Sequence[LoggedExchange], source: Source, trials: dict[str
         source=source,
         model=text(manifest.value("model.name")) or text(last.model),
         trial=trial,
-        grade=Replayability.VIEW_ONLY,
+        replayability=Replayability.VIEW_ONLY,
         missing="harness: the log names none, so nothing can be run again"
         if whole
         else "model: the requests are not in the log, only the responses",

@@ -160,7 +160,7 @@ def _episode(row: Mapping[str, JSON], origin: str, source: Source, trials: dict[
         trial=trials[case] if trial is None else trial,
         trial_stated=trial is not None,
         reward=scored,
-        grade=Replayability.VIEW_ONLY,
+        replayability=Replayability.VIEW_ONLY,
         missing="model: the episode is one response; its single requests and their responses are not recorded",
         started_at=epoch_time(moment(response.get("created_at"))),
         facts={

@@ -113,7 +113,7 @@ def run(case: DemonstrationCase, model: TableModel, conditions: Conditions, sour
         tags=(conditions.experiment, f"kernel {conditions.kernel}"),
         reward=1.0 if outcome is Outcome.SOLVED else 0.0,
         origin=Origin.LIVE,
-        grade=Replayability.VIEW_ONLY,
+        replayability=Replayability.VIEW_ONLY,
         missing="harness: the demonstration's loop is not a harness that a worker can run again",
         started_at=started,
         ended_at=datetime.now(UTC),

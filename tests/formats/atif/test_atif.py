@@ -169,7 +169,7 @@ def test_pictures_stay_parts() -> None:
 
 def test_no_verdict_is_unknown_and_repeats_are_grouped_by_instruction() -> None:
     one, two = imported(USER, step(2, "agent", "a")), imported(USER, step(2, "agent", "b"))
-    assert (one.outcome, one.reward, one.grade) == (Outcome.UNKNOWN, None, Replayability.VIEW_ONLY)
+    assert (one.outcome, one.reward, one.replayability) == (Outcome.UNKNOWN, None, Replayability.VIEW_ONLY)
     assert one.case == two.case
     assert one.manifest.value("sampling.temperature") == 0.7
     assert one.missing.startswith("model: ")

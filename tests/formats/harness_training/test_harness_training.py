@@ -147,7 +147,7 @@ def test_a_digest_that_was_never_written_whole_becomes_a_placeholder_and_is_note
     (rollout,), report = read(unit, harness_training)
     assert "ffffffffffff is not in the file" in str(rollout.trace.payloads[0])
     assert "ffffffffffff" in report.skipped[0].why
-    assert rollout.grade is Replayability.VIEW_ONLY
+    assert rollout.replayability is Replayability.VIEW_ONLY
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_an_unscorable_rollout_has_no_reward_even_where_the_metrics_say_zero() -
 def test_a_task_that_never_ran_is_not_run_and_names_what_is_missing() -> None:
     (rollout,), _ = read(run_folder(experiment({"t": None}, crash_reason="worker died")), harness_training)
     assert rollout.outcome is Outcome.NOT_RUN
-    assert rollout.grade is Replayability.VIEW_ONLY
+    assert rollout.replayability is Replayability.VIEW_ONLY
     assert rollout.missing.startswith("model: ")
     assert facts_of(rollout)["experiment"]["crash_reason"] == "worker died"
 
@@ -208,7 +208,7 @@ def test_conditions_come_from_the_configuration_and_the_rest_is_unknown() -> Non
     assert rollout.manifest.value("sampling.temperature") == 0.0
     unknown = {field.name: gap.reason for field, gap in rollout.manifest.unknowns()}
     assert "not the server behind them" in unknown["engine.name"]
-    assert rollout.grade is Replayability.RECORDED
+    assert rollout.replayability is Replayability.RECORDED
     assert rollout.missing.startswith("environment: ")
 
 
@@ -278,7 +278,7 @@ def test_a_rejected_completion_says_why_and_its_retry_is_the_same_step() -> None
     assert first.rejected == "MissingToolCall: none"
     assert (second.step, second.attempt, second.tool_calls[0].raw) == (0, 1, '{"a":')
     assert second.tool_calls[0].arguments is None
-    assert rollout.grade is Replayability.VIEW_ONLY
+    assert rollout.replayability is Replayability.VIEW_ONLY
     assert rollout.missing.startswith("harness: ")
 
 

@@ -308,11 +308,11 @@ def test_conditions_and_grade() -> None:
         "c0ffee",
     )
     assert (rollout.manifest.value("seeds.seed"), rollout.budgets) == (3, {"wall": 60.0})
-    assert rollout.grade is Replayability.RECORDED
+    assert rollout.replayability is Replayability.RECORDED
     without = {**header(), "samples": [sample(model())]}
     without["eval"] = {**without["eval"], "revision": None}
     (other,), _ = read(file_unit("log.json", without), inspect)
-    assert (other.grade, other.missing) == (
+    assert (other.replayability, other.missing) == (
         Replayability.VIEW_ONLY,
         "harness: the log names no commit of the task's code",
     )

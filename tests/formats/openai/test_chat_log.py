@@ -82,7 +82,7 @@ def test_the_request_is_recorded_with_its_settings_and_what_the_server_reports()
     assert (call.response_id, call.fingerprint, call.finish_reason) == ("chatcmpl-1", "fp_1", "stop")
     assert call.usage == Usage(input=17_903, output=5, cache_read=17_817)
     assert recording.manifest.value("seeds.seed") == 7
-    assert (recording.grade, recording.outcome) == (Replayability.VIEW_ONLY, Outcome.UNKNOWN)
+    assert (recording.replayability, recording.outcome) == (Replayability.VIEW_ONLY, Outcome.UNKNOWN)
     assert recording.missing.startswith("harness: ")
 
 

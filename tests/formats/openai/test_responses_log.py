@@ -108,7 +108,7 @@ def test_the_row_names_harness_case_image_and_patch() -> None:
     assert recording.manifest.value("environment.image") == "image:1"
     assert isinstance(ended, RolloutEnded)
     assert ended.diff == "diff --git a/x b/x\n"
-    assert recording.grade is Replayability.VIEW_ONLY
+    assert recording.replayability is Replayability.VIEW_ONLY
 
 
 def test_the_tests_of_a_report_are_listed() -> None:
