@@ -12,6 +12,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import msgspec
@@ -20,19 +21,19 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from harnesslab.core.canonical import JSON, bytes_digest, canonical_bytes, parse
 from harnesslab.core.conditions.manifest import Manifest
-from harnesslab.core.errors import HarnessLabError, SealBroken
+from harnesslab.core.errors import HarnessLabError, InvalidValue, SealBroken
 from harnesslab.core.natural import natural
 from harnesslab.core.running.rollout import Recording, Source
 from harnesslab.core.trace import packing, seals
 from harnesslab.core.trace.events import AnyEvent, RolloutStarted
 from harnesslab.core.trace.trace import Trace, rebuild
+from harnesslab.core.versions import Versions
 from harnesslab.formats import native
 from harnesslab.formats.reading.archives import Archive, open_archive
 from harnesslab.formats.reading.inputs import Report, Unit
 from harnesslab.formats.reading.sniff import Shape
 
 NAME = "bundle"
-SCHEMA = "harnesslab.bundle/1"
 _README = """# A HarnessLab rollout
 
 Case `{case}`, trial {trial}, outcome {outcome}, {events} events.
@@ -59,6 +60,10 @@ class Verified:
     case: str
     key: str
     """The signing public key, hexadecimal."""
+
+
+Whole: TypeAlias = tuple[Verified, native.Header, Manifest, Trace]
+"""What a bundle that verifies holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,7 @@ def write(
     members["README.md"] = _readme(header, manifest.digest, head, len(trace.events), signer.public_key)
     index = canonical_bytes(
         {
-            "schema": SCHEMA,
+            "schema": BUNDLES.schema(1),
             "case": header.case,
             "events": len(trace.events),
             "manifest": manifest.digest,
@@ -155,10 +160,17 @@ def _open(data: bytes, name: str) -> Archive:
     return archive
 
 
-def _verified(archive: Archive) -> tuple[Verified, native.Header, Manifest, Trace]:
+def _verified(archive: Archive) -> Whole:
     index = _object(archive, "bundle.json")
-    if index.get("schema") != SCHEMA:
-        raise SealBroken(f"the schema is not {SCHEMA}", where="bundle.json")
+    try:
+        rules = BUNDLES.of(index.get("schema"))
+    except InvalidValue as error:
+        raise SealBroken(error.what, where="bundle.json", hint=error.hint) from None
+    return rules(archive, index)
+
+
+def _verified_1(archive: Archive, index: Mapping[str, JSON]) -> Whole:
+    """Verify by the rules of bundle/1: signature, members, manifest, facts, chunks and seals, readable trace."""
     key = _check_signature(archive)
     _check_members(archive, index)
     manifest = Manifest.from_json(parse(_member(archive, "manifest.json")))
@@ -169,6 +181,10 @@ def _verified(archive: Archive) -> tuple[Verified, native.Header, Manifest, Trac
     _check_trace(archive, index, header, manifest, trace)
     verified = Verified(manifest.digest, str(index["head"]), len(trace.events), header.case, key)
     return verified, header, manifest, trace
+
+
+BUNDLES: Versions[Callable[[Archive, Mapping[str, JSON]], Whole]] = Versions("harnesslab.bundle", {1: _verified_1})
+"""The rules that a bundle is verified by, by the number of its schema."""
 
 
 def _check_signature(archive: Archive) -> str:
@@ -238,8 +254,8 @@ def chunk_number(member: str) -> tuple[int, str]:
 
 def _header(archive: Archive) -> native.Header:
     try:
-        return msgspec.convert(parse(_member(archive, "rollout.json")), type=native.Header)
-    except (msgspec.ValidationError, ValueError) as error:
+        return native.header_from(parse(_member(archive, "rollout.json")))
+    except (msgspec.ValidationError, InvalidValue, ValueError) as error:
         raise SealBroken(f"can't be read: {error}", where="rollout.json") from error
 
 

@@ -17,25 +17,17 @@ import msgspec
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.conditions.manifest import Manifest, Provenance
-from harnesslab.core.errors import FormatRefused, HarnessLabError
+from harnesslab.core.errors import FormatRefused, HarnessLabError, InvalidValue
 from harnesslab.core.running.rollout import Origin, Outcome, Recording, Replayability, Source
-from harnesslab.core.trace.events import (
-    KINDS,
-    AnyEvent,
-    ModelCall,
-    RolloutEnded,
-    RolloutStarted,
-    Window,
-    from_json,
-    to_json,
-)
+from harnesslab.core.trace.events import AnyEvent, ModelCall, RolloutEnded, RolloutStarted, Window, from_json, to_json
 from harnesslab.core.trace.trace import Trace, TraceBuilder, Windows
+from harnesslab.formats.native_schemas import TRACES, TraceSchema
 from harnesslab.formats.reading.inputs import Report, Unit, json_lines
 from harnesslab.formats.reading.sniff import Shape
 from harnesslab.formats.reading.values import attempt, some
 
 NAME = "harnesslab"
-SCHEMA = "harnesslab.trace/1"
+SCHEMA = TRACES.schema(TRACES.newest)
 
 
 class Header(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -70,7 +62,7 @@ class Header(msgspec.Struct, kw_only=True, omit_defaults=True):
 def recognises(shape: Shape) -> bool:
     """Lines of which the first opens a rollout of this schema."""
     opening = shape.first_object().get("rollout", shape.object.get("rollout"))
-    return isinstance(opening, Mapping) and str(opening.get("schema", "")).startswith("harnesslab.trace/")
+    return isinstance(opening, Mapping) and str(opening.get("schema", "")).startswith(f"{TRACES.name}/")
 
 
 def read(unit: Unit, report: Report) -> Iterator[Recording]:
@@ -112,6 +104,7 @@ class _Draft:
 
     def __init__(self, header: Header) -> None:
         self.header = header
+        self._schema = TRACES.of(header.schema)
         self.builder = TraceBuilder()
         self.ended: RolloutEnded | None = None
         self._messages: dict[str, list[JSON]] = {}
@@ -123,7 +116,7 @@ class _Draft:
             if line.get("kind") == "model_call":
                 self._model_call(line)
                 return
-            event = from_json(_known(line))
+            event = from_json(_known(line, self._schema))
             if isinstance(event, RolloutEnded):
                 self.ended = event
             elif not isinstance(event, RolloutStarted):
@@ -149,7 +142,7 @@ class _Draft:
             raise FormatRefused(f"keeps {keep} messages of {len(previous)}")
         messages = previous[:keep] + given
         rest = {key: value for key, value in line.items() if key not in ("messages", "keep", "tools", "agent", "input")}
-        event = from_json(_known(rest))
+        event = from_json(_known(rest, self._schema))
         if not isinstance(event, ModelCall):
             raise FormatRefused("not a model call")
         tools = line.get("tools")
@@ -162,12 +155,11 @@ class _Draft:
         self.builder.model_call(messages, tools=tools, agent=agent, **fields)
 
 
-def _known(line: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    """Move the keys that no field of the event's kind has into `extra`, so that nothing of a line is lost."""
-    kind = KINDS.get(str(line.get("kind")))
-    if kind is None:
+def _known(line: Mapping[str, JSON], schema: TraceSchema) -> Mapping[str, JSON]:
+    """Move the keys that the schema doesn't know of the event's kind into `extra`, so that nothing is lost."""
+    fields = schema.keys_of(str(line.get("kind")))
+    if not fields:
         return line
-    fields = {*kind.__struct_fields__, "kind"}
     strange = {key: value for key, value in line.items() if key not in fields}
     if not strange:
         return line
@@ -178,12 +170,22 @@ def _known(line: Mapping[str, JSON]) -> Mapping[str, JSON]:
 
 def _header(raw: JSON, where: str) -> Header:
     try:
-        header = msgspec.convert(raw, type=Header)
+        return header_from(raw)
+    except InvalidValue as error:
+        raise FormatRefused(error.what, where=where, hint=error.hint) from error
     except msgspec.ValidationError as error:
         raise FormatRefused(f"the rollout's opening can't be read: {error}", where=where) from error
-    if header.schema != SCHEMA:
-        raise FormatRefused(f"schema {header.schema!r}", where=where, hint=f"this version reads {SCHEMA}")
-    return header
+
+
+def header_from(raw: JSON) -> Header:
+    """Read an opening by the schema that it states.
+
+    Raises `InvalidValue` for a schema that isn't known, `msgspec.ValidationError` naming what is wrong with the rest.
+    """
+    if not isinstance(raw, Mapping) or "schema" not in raw:
+        return msgspec.convert(raw, type=Header)
+    schema = TRACES.of(raw["schema"])
+    return msgspec.convert({key: value for key, value in raw.items() if key in schema.opening}, type=Header)
 
 
 def _recorded(draft: _Draft, source: Source, report: Report) -> Recording:

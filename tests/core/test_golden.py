@@ -16,7 +16,9 @@ from backports import zstd
 
 from harnesslab.core import seeds
 from harnesslab.core.canonical import JSON, bytes_digest, canonical_bytes, digest, parse
+from harnesslab.core.conditions.identity import identity_digest
 from harnesslab.core.conditions.manifest import Manifest, Provenance
+from harnesslab.core.conditions.schemas import MANIFESTS
 from harnesslab.core.contracts import comparators, scrub
 from harnesslab.core.contracts.contract import COMPARATOR, Contract, Level, Scope
 from harnesslab.core.contracts.requests import RequestDigests
@@ -106,6 +108,19 @@ def manifest_digests() -> Any:
     return {"digest": manifest.digest, "identity": manifest.identity, "bytes": bytes_digest(manifest.canonical())}
 
 
+def manifest_versions() -> Any:
+    """Return what each version of the manifest is made of; a version that was ever stored under never changes."""
+    return {
+        MANIFESTS.schema(number): {
+            "fields": [each.name for each in schema.fields],
+            "sections": list(schema.sections),
+            schema.identity.schema: list(schema.identity.names),
+            schema.experiment_identity.schema: list(schema.experiment_identity.names),
+        }
+        for number, schema in MANIFESTS.rules.items()
+    } | {"digest of an experiment": identity_digest({"a": small_manifest(), "b": small_manifest()})}
+
+
 def derived_seeds() -> Any:
     names = [(0, "request", "case-1", 0, 0), (2**64 - 1, "request", "case-1", 0, 0), (7, "sampling", "é", 3, 9)]
     names += [(7, stream, "case-1", 0, 0) for stream in seeds.STREAMS]
@@ -117,6 +132,7 @@ SCHEMES: dict[str, Callable[[], Any]] = {
     "trace.json": trace_digests,
     "paths.json": path_digests,
     "manifest.json": manifest_digests,
+    "manifest-versions.json": manifest_versions,
     "seeds.json": derived_seeds,
 }
 

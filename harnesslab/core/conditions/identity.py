@@ -6,14 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from harnesslab.core.canonical import JSON, Digest, canonical_bytes, digest
-from harnesslab.core.conditions.fields import FIELDS, Field
+from harnesslab.core.conditions.fields import Field
 from harnesslab.core.conditions.manifest import Difference, Known, Manifest, Unknown, compare
-
-PANEL = frozenset({"panel.name", "panel.revision"})
-"""A candidate may be measured on a subset of the panel; each case is compared by its own digest."""
-_CASE = "panel.case_digest"
-_COMPARED = tuple(field for field in FIELDS if field.name == _CASE or (field.identity and field.name not in PANEL))
-_NAMES = frozenset(field.name for field in _COMPARED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +29,9 @@ def identity_differences(pairs: Iterable[tuple[str, Manifest, Manifest]]) -> lis
     """
     found: dict[tuple[str, Difference, bytes, bytes], tuple[IdentityDifference, list[str]]] = {}
     for case, a, b in pairs:
+        names = {*a.schema.experiment_identity.names, *b.schema.experiment_identity.names}
         for pair in compare(a, b):
-            if pair.field.name not in _NAMES or pair.difference is Difference.EQUAL:
+            if pair.field.name not in names or pair.difference is Difference.EQUAL:
                 continue
             left, right = _value(pair.a), _value(pair.b)
             key = (pair.field.name, pair.difference, canonical_bytes(left), canonical_bytes(right))
@@ -58,15 +53,18 @@ def identity_digest(manifests: Mapping[str, Manifest]) -> Digest:
     """Return a digest of an experiment's measurement identity: of what all its cases share.
 
     Equal digests with unknowns inside don't show equality. What differs from case to case stays with the cases.
+    Where the cases have manifests of several versions, the oldest one's identity is digested, which all of them state.
     """
     if not manifests:
         return Digest("")
+    oldest = min((each.schema for each in manifests.values()), key=lambda schema: schema.number)
+    identity = oldest.experiment_identity
     parts: dict[str, JSON] = {}
-    for field in _COMPARED:
-        values = {canonical_bytes(_document(each, field.name)) for each in manifests.values()}
+    for name in identity.names:
+        values = {canonical_bytes(_document(each, name)) for each in manifests.values()}
         if len(values) == 1:
-            parts[field.name] = _document(next(iter(manifests.values())), field.name)
-    return digest({"schema": "harnesslab.experiment-identity/1", **parts})
+            parts[name] = _document(next(iter(manifests.values())), name)
+    return digest({"schema": identity.schema, **parts})
 
 
 def _document(manifest: Manifest, name: str) -> JSON:

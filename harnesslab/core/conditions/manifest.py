@@ -1,22 +1,21 @@
 """The manifest: a content-addressed document that names every condition of a rollout.
 
-A condition is either `Known`, with where the value came from, or `Unknown`, with the reason. `FIELDS` is the
-explicit list of conditions; those marked `identity` make up the measurement identity. Two unknowns are never
-equal: they are *not shown equal*.
+A condition is either `Known`, with where the value came from, or `Unknown`, with the reason. A manifest's schema
+holds the explicit list of its conditions, and which of them make up the measurement identity; a stored one keeps
+the schema that it was written under. Two unknowns are never equal: they are *not shown equal*.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
 from harnesslab.core.canonical import JSON, Digest, canonical_bytes, digest
-from harnesslab.core.conditions.fields import BY_NAME, FIELDS, SECTIONS, Field
+from harnesslab.core.conditions.fields import Field
+from harnesslab.core.conditions.schemas import MANIFESTS, ManifestSchema, fields_of
 from harnesslab.core.errors import InvalidValue
-
-SCHEMA = "harnesslab.manifest/1"
 
 
 class Provenance(StrEnum):
@@ -48,9 +47,10 @@ Condition: TypeAlias = Known | Unknown
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The conditions of one rollout by dotted name; every field of `FIELDS` has one."""
+    """The conditions of one rollout by dotted name; every field of its schema has one."""
 
     conditions: Mapping[str, Condition]
+    schema: ManifestSchema = field(default_factory=lambda: MANIFESTS.current)
 
     @classmethod
     def of(
@@ -77,39 +77,46 @@ class Manifest:
         reasons: Mapping[str, str] | None = None,
     ) -> Manifest:
         """Make a manifest from conditions that may differ in provenance; see `of`."""
-        why = reasons or {}
+        why, schema = reasons or {}, MANIFESTS.current
         for name in (*known, *why):
-            if name not in BY_NAME:
+            if name not in schema.by_name:
                 raise InvalidValue("not a manifest field", where=name)
-        return cls({field.name: known.get(field.name, Unknown(why.get(field.name, unknown))) for field in FIELDS})
+        return cls({name: known.get(name, Unknown(why.get(name, unknown))) for name in schema.by_name}, schema)
 
     def __getitem__(self, name: str) -> Condition:
+        """Return a condition; one that only other versions of the manifest have is unknown."""
+        if name not in self.schema.by_name and any(name in each.by_name for each in MANIFESTS.rules.values()):
+            return Unknown(f"not stated by manifest/{self.schema.number}")
         return self.conditions[name]
 
     def value(self, name: str) -> JSON:
         """Return a condition's value, or None where it is unknown."""
-        condition = self.conditions[name]
+        condition = self[name]
         return condition.value if isinstance(condition, Known) else None
 
     def to_json(self) -> dict[str, JSON]:
         """Return the document whose canonical bytes have the manifest's digest."""
-        sections: dict[str, dict[str, JSON]] = {section: {} for section in SECTIONS}
-        for field in FIELDS:
-            sections[field.section][field.key] = _condition_json(self.conditions[field.name])
-        return {"schema": SCHEMA, **sections}
+        sections: dict[str, dict[str, JSON]] = {section: {} for section in self.schema.sections}
+        for each in self.schema.fields:
+            sections[each.section][each.key] = _condition_json(self.conditions[each.name])
+        return {"schema": self.schema.name, **sections}
 
     @classmethod
     def from_json(cls, document: JSON) -> Manifest:
-        """Read a document that `to_json` wrote; raises `InvalidValue` naming what is wrong."""
-        if not isinstance(document, Mapping) or document.get("schema") != SCHEMA:
-            raise InvalidValue(f"not a manifest: no schema {SCHEMA}")
-        _refuse_unknown(document)
+        """Read a document that `to_json` wrote by the version that it states.
+
+        Raises `InvalidValue` naming what is wrong.
+        """
+        if not isinstance(document, Mapping):
+            raise InvalidValue("not a manifest: no JSON object")
+        schema = _schema_of(document)
+        _refuse_unknown(document, schema)
         known: dict[str, Condition] = {}
-        for field in FIELDS:
-            section = document.get(field.section)
-            raw = section.get(field.key) if isinstance(section, Mapping) else None
-            known[field.name] = _condition_from(raw, field.name)
-        return cls(known)
+        for each in schema.fields:
+            section = document.get(each.section)
+            raw = section.get(each.key) if isinstance(section, Mapping) else None
+            known[each.name] = _condition_from(raw, each.name)
+        return cls(known, schema)
 
     def canonical(self) -> bytes:
         """Return the canonical bytes, as exported."""
@@ -123,20 +130,21 @@ class Manifest:
     @property
     def completeness(self) -> tuple[int, int]:
         """(known conditions, all conditions)."""
-        return sum(isinstance(item, Known) for item in self.conditions.values()), len(FIELDS)
+        return sum(isinstance(item, Known) for item in self.conditions.values()), len(self.schema.fields)
 
     @property
     def identity(self) -> Digest:
         """Digest of the measurement identity; equal digests with unknowns inside don't show equality."""
-        parts = {field.name: _condition_json(self.conditions[field.name]) for field in FIELDS if field.identity}
-        return digest({"schema": "harnesslab.identity/1", **parts})
+        identity = self.schema.identity
+        parts = {name: _condition_json(self.conditions[name]) for name in identity.names}
+        return digest({"schema": identity.schema, **parts})
 
     def unknowns(self) -> Iterator[tuple[Field, Unknown]]:
         """Yield the gaps in field order."""
-        for field in FIELDS:
-            condition = self.conditions[field.name]
+        for each in self.schema.fields:
+            condition = self.conditions[each.name]
             if isinstance(condition, Unknown):
-                yield field, condition
+                yield each, condition
 
 
 class Difference(StrEnum):
@@ -159,10 +167,10 @@ class ConditionPair:
 
 
 def compare(a: Manifest, b: Manifest) -> list[ConditionPair]:
-    """Compare two manifests condition by condition, in field order."""
+    """Compare two manifests condition by condition, in field order; what one's version lacks is unknown there."""
     return [
-        ConditionPair(field, a[field.name], b[field.name], _difference(a[field.name], b[field.name]))
-        for field in FIELDS
+        ConditionPair(each, a[each.name], b[each.name], _difference(a[each.name], b[each.name]))
+        for each in fields_of(a.schema, b.schema)
     ]
 
 
@@ -185,15 +193,23 @@ def _condition_json(condition: Condition) -> dict[str, JSON]:
             return {"unknown": reason}
 
 
-def _refuse_unknown(document: Mapping[str, JSON]) -> None:
+def _schema_of(document: Mapping[str, JSON]) -> ManifestSchema:
+    """Return the version that a document states."""
+    try:
+        return MANIFESTS.of(document.get("schema"))
+    except InvalidValue as error:
+        raise InvalidValue(f"not a manifest that can be read: {error.what}", hint=error.hint) from None
+
+
+def _refuse_unknown(document: Mapping[str, JSON], schema: ManifestSchema) -> None:
     """Refuse what would be lost: a manifest's digest covers all of it."""
     for section, content in document.items():
         if section == "schema":
             continue
-        if section not in SECTIONS or not isinstance(content, Mapping):
+        if section not in schema.sections or not isinstance(content, Mapping):
             raise InvalidValue("not a section of a manifest", where=section)
         for key in content:
-            if f"{section}.{key}" not in BY_NAME:
+            if f"{section}.{key}" not in schema.by_name:
                 raise InvalidValue("not a manifest field", where=f"{section}.{key}")
 
 

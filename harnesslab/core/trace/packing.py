@@ -102,7 +102,8 @@ def open_chunk(data: bytes) -> Opened:
         head, *lines = zstd.decompress(data).split(b"\n")
         header = parse(head)
         if not isinstance(header, Mapping) or header.get("v") != VERSION:
-            raise SealBroken("not a chunk of a known version")
+            version = header.get("v") if isinstance(header, Mapping) else None
+            raise SealBroken(f"not a chunk of a known version: {version!r:.40}", hint=f"this version reads {VERSION}")
         return _opened(header, lines)
     except (zstd.ZstdError, ValueError, KeyError, TypeError) as error:
         raise SealBroken(f"the chunk can't be read: {error}") from error

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TypeAlias
+
 from django.http import HttpRequest, HttpResponse
 
-from harnesslab.core.conditions.fields import FIELDS, SECTIONS
-from harnesslab.core.conditions.manifest import Difference, Known, compare
+from harnesslab.core.conditions.fields import Field
+from harnesslab.core.conditions.manifest import Condition, ConditionPair, Difference, Known, Manifest, compare
 from harnesslab.pages.render import render
 from harnesslab.queries.rollouts.manifests import find_manifest, load_manifest, manifest_bytes, users_of
+
+Row: TypeAlias = tuple[Field, Condition, bool, ConditionPair | None]
+"""A field, its condition, whether that is known, and how it compares."""
 
 
 def manifest(request: HttpRequest, digest: str) -> HttpResponse:
@@ -15,21 +21,11 @@ def manifest(request: HttpRequest, digest: str) -> HttpResponse:
     digest = find_manifest(digest)
     document = load_manifest(digest)
     other = request.GET.get("with", "").strip()
-    pairs = {}
+    pairs: dict[str, ConditionPair] = {}
     if other:
         other = find_manifest(other)
         pairs = {pair.field.name: pair for pair in compare(document, load_manifest(other))}
-    sections = [
-        (
-            section,
-            [
-                (field, document[field.name], isinstance(document[field.name], Known), pairs.get(field.name))
-                for field in FIELDS
-                if field.section == section
-            ],
-        )
-        for section in SECTIONS
-    ]
+    sections = _sections(document, pairs)
     differing = [row for _, rows in sections for row in rows if row[3] and row[3].difference is Difference.DIFFERENT]
     if differing:
         sections = [("different", differing), *sections]
@@ -43,13 +39,23 @@ def manifest(request: HttpRequest, digest: str) -> HttpResponse:
             "sections": sections,
             "known": known,
             "total": total,
-            "identity_gaps": sum(field.identity for field, _ in document.unknowns()),
+            "identity_gaps": sum(field.name in document.schema.identity.names for field, _ in document.unknowns()),
             "users": users_of(digest),
             "other": other,
             "different": sum(pair.difference is Difference.DIFFERENT for pair in pairs.values()),
             "not_shown": sum(pair.difference is Difference.NOT_SHOWN for pair in pairs.values()),
         },
     )
+
+
+def _sections(document: Manifest, pairs: Mapping[str, ConditionPair]) -> list[tuple[str, list[Row]]]:
+    """Return the conditions by section: those of both documents where two are compared."""
+    rows: dict[str, list[Row]] = {}
+    for field in [pair.field for pair in pairs.values()] or document.schema.fields:
+        condition = document[field.name]
+        row = (field, condition, isinstance(condition, Known), pairs.get(field.name))
+        rows.setdefault(field.section, []).append(row)
+    return list(rows.items())
 
 
 def manifest_json(request: HttpRequest, digest: str) -> HttpResponse:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from harnesslab.core.canonical import JSON, bytes_digest, parse
-from harnesslab.core.conditions.fields import FIELDS
 from harnesslab.core.conditions.manifest import Condition, Known, Provenance, Unknown
+from harnesslab.core.conditions.schemas import MANIFESTS
 from harnesslab.core.running.ports import EngineDown, Exchange, Health, ModelRequest
 from harnesslab.runtime.engines import dialect, refusals
 from harnesslab.runtime.engines.exchange import exchange_once
@@ -159,7 +159,7 @@ def with_seed(exchange: Exchange, body: Mapping[str, JSON], honoured: bool | Non
 
 def every_condition(known: Mapping[str, Condition], reason: str) -> dict[str, Condition]:
     """Return every condition an engine could state, those that it does not as unknown."""
-    names = [item.name for item in FIELDS if item.section in SECTIONS]
+    names = [item.name for item in MANIFESTS.current.fields if item.section in SECTIONS]
     return {name: known.get(name, Unknown(reason)) for name in names}
 
 

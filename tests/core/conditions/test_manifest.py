@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from harnesslab.core.canonical import canonical_bytes, parse
 from harnesslab.core.conditions.fields import BY_NAME, FIELDS
 from harnesslab.core.conditions.manifest import (
-    SCHEMA,
     Difference,
     Known,
     Manifest,
@@ -22,6 +21,8 @@ from harnesslab.core.conditions.manifest import (
 )
 from harnesslab.core.errors import InvalidValue
 from tests.core.traces import VALUES
+
+SCHEMA = "harnesslab.manifest/1"
 
 CONDITIONS = st.dictionaries(
     st.sampled_from(sorted(BY_NAME)),
@@ -102,7 +103,9 @@ def test_a_declared_difference_is_known_on_both_sides() -> None:
     ("document", "problem"),
     [
         ([], "not a manifest"),
-        ({"schema": "harnesslab.manifest/2"}, "not a manifest"),
+        ({}, "no schema harnesslab.manifest/1"),
+        ({"schema": "harnesslab.manifest/2"}, "harnesslab.manifest/2, which this version doesn't know"),
+        ({"schema": "harnesslab.manifest/01"}, "no schema harnesslab.manifest/1"),
         ({"schema": SCHEMA, "modle": {}}, "modle: not a section"),
         ({"schema": SCHEMA, "model": []}, "model: not a section"),
         ({"schema": SCHEMA, "model": {"nmae": {"unknown": "?"}}}, r"model\.nmae: not a manifest field"),
