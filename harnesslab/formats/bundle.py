@@ -28,7 +28,7 @@ from harnesslab.core.trace import packing, seals
 from harnesslab.core.trace.events import AnyEvent, RolloutStarted
 from harnesslab.core.trace.trace import Trace, rebuild
 from harnesslab.core.versions import Versions
-from harnesslab.formats import native
+from harnesslab.formats.native import importer as native
 from harnesslab.formats.reading.archives import Archive, open_archive
 from harnesslab.formats.reading.inputs import Report, Unit
 from harnesslab.formats.reading.sniff import Shape

@@ -14,7 +14,6 @@ from harnesslab.formats import (
     candidate_ledger,
     coding_sessions,
     mini_swe_agent,
-    native,
     openhands,
     swe_agent,
     tau_bench,
@@ -29,6 +28,7 @@ from harnesslab.formats.harness_matrix import importer as harness_matrix
 from harnesslab.formats.harness_training import importer as harness_training
 from harnesslab.formats.inspect import importer as inspect
 from harnesslab.formats.mlflow import trace as mlflow_trace
+from harnesslab.formats.native import importer as native
 from harnesslab.formats.openai import chat_log, responses_log
 from harnesslab.formats.reading.inputs import Report, Unit
 from harnesslab.formats.reading.sniff import Shape, shape_of

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from harnesslab.core.canonical import JSON, parse
 from harnesslab.core.contracts.contract import Contract
 from harnesslab.core.running.rollout import Origin, Outcome, Replayability
-from harnesslab.formats import bundle, native
+from harnesslab.formats import bundle
+from harnesslab.formats.native import importer as native
 from harnesslab.queries.comparisons.comparison import compared, result
 from harnesslab.queries.rollouts.listing import facts_of, get_rollout
 from harnesslab.queries.rollouts.trace_readers import StoredTraceReader

@@ -11,7 +11,8 @@ from django.test import Client
 from harnesslab.accounts.models import User
 from harnesslab.actions.imports.importing import import_unit
 from harnesslab.actions.instance_key import instance_signer
-from harnesslab.formats import bundle, native
+from harnesslab.formats import bundle
+from harnesslab.formats.native import importer as native
 from harnesslab.queries.bundles import bundle_of
 from tests.actions.imports.test_imports import unit
 

@@ -12,7 +12,8 @@ from harnesslab.accounts import tokens
 from harnesslab.accounts.models import User
 from harnesslab.actions.rollouts.storing import store_recording
 from harnesslab.core.canonical import bytes_digest
-from harnesslab.formats import bundle, native
+from harnesslab.formats import bundle
+from harnesslab.formats.native import importer as native
 from harnesslab.store.models import Job, Rollout
 from tests.recordings import recording
 

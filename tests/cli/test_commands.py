@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from harnesslab.actions.rollouts.storing import store_recording
 from harnesslab.cli import register
 from harnesslab.cli.main import cli
-from harnesslab.formats import native
+from harnesslab.formats.native import importer as native
 from harnesslab.store.models import Rollout
 from tests.formats.test_tau_bench import trials
 from tests.recordings import recording

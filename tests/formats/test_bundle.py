@@ -10,7 +10,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from harnesslab.core.errors import HarnessLabError, SealBroken
 from harnesslab.core.trace import packing, seals
-from harnesslab.formats import bundle, native
+from harnesslab.formats import bundle
+from harnesslab.formats.native import importer as native
 from harnesslab.formats.reading.inputs import InputFile, Report, Unit
 from harnesslab.formats.registry import recognise
 from tests.recordings import recording

@@ -12,7 +12,7 @@ from harnesslab.actions.instance_key import instance_signer
 from harnesslab.actions.rollouts.storing import store_recording
 from harnesslab.core.errors import FormatRefused
 from harnesslab.core.running.rollout import Recording
-from harnesslab.formats import native
+from harnesslab.formats.native import importer as native
 from harnesslab.formats.reading.inputs import InputFile, Unit
 from harnesslab.queries.bundles import bundle_of
 from harnesslab.store.models import Event, Rollout, SourceFile

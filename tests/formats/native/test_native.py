@@ -10,7 +10,7 @@ import pytest
 from harnesslab.core.errors import FormatRefused
 from harnesslab.core.running.rollout import Recording
 from harnesslab.core.trace.events import ModelCall
-from harnesslab.formats import native
+from harnesslab.formats.native import importer as native
 from harnesslab.formats.reading.inputs import InputFile, Report, Unit
 
 

@@ -11,13 +11,14 @@ import pytest
 from harnesslab.core.canonical import canonical_bytes
 from harnesslab.core.errors import FormatRefused, SealBroken
 from harnesslab.core.trace.events import KINDS, ToolCall
-from harnesslab.formats import bundle, native
-from harnesslab.formats.native_schemas import TRACES, TraceSchema
+from harnesslab.formats import bundle
+from harnesslab.formats.native import importer as native
+from harnesslab.formats.native.schemas import TRACES, TraceSchema
 from harnesslab.formats.reading.inputs import Report
 from tests.formats.building import lines_unit, tool_calls
 from tests.formats.test_bundle import data, members, rewritten
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 __all__ = ["data"]
 CALL = {"kind": "tool_call", "name": "run", "colour": "red"}
 

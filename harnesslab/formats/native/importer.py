@@ -21,7 +21,7 @@ from harnesslab.core.errors import FormatRefused, HarnessLabError, InvalidValue
 from harnesslab.core.running.rollout import Origin, Outcome, Recording, Replayability, Source
 from harnesslab.core.trace.events import AnyEvent, ModelCall, RolloutEnded, RolloutStarted, Window, from_json, to_json
 from harnesslab.core.trace.trace import Trace, TraceBuilder, Windows
-from harnesslab.formats.native_schemas import TRACES, TraceSchema
+from harnesslab.formats.native.schemas import TRACES, TraceSchema
 from harnesslab.formats.reading.inputs import Report, Unit, json_lines
 from harnesslab.formats.reading.sniff import Shape
 from harnesslab.formats.reading.values import attempt, some
