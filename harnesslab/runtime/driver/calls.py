@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -110,7 +111,8 @@ def live_call(
     answer, failure = exchange.answer or Answer(), exchange.failure
     body = episode.bodies.keep(request.agent, exchange.raw_request if request.body is None else request.body)
     facts = {**_facts(request, exchange), sent.KEY: dict(body.facts)}
-    honoured = answer.seed_honoured if answer.seed_honoured is not None else episode.seed_honoured
+    if answer.seed_honoured is None:  # the engine says it once, when it is probed
+        answer = dataclasses.replace(answer, seed_honoured=episode.seed_honoured)
     return ModelCall(
         step=max(episode.step, 0),
         agent=request.agent,
@@ -122,25 +124,11 @@ def live_call(
         fidelity=Fidelity.RECORDED,
         tools=request.schemas,
         settings={**exchange.settings, **({} if seed is None else {"seed": str(seed)})},
-        text=answer.text,
-        reasoning=answer.reasoning,
-        refusal=answer.refusal,
-        tool_calls=answer.tool_calls,
-        finish_reason=answer.finish_reason,
-        usage=answer.usage,
         attempt=episode.attempt,
         error=None if failure is None else failure.sentence,
-        seed_honoured=honoured,
-        served_from_cache=answer.served_from_cache,
-        response_id=answer.response_id,
-        fingerprint=answer.fingerprint,
-        prompt=answer.prompt,
-        prompt_token_ids=answer.prompt_token_ids,
-        token_ids=answer.token_ids,
-        logprobs=answer.logprobs,
-        alternatives=answer.alternatives,
         raw_request=body.text,
         raw_response=exchange.raw_response.decode(errors="surrogateescape"),
+        **{each.name: getattr(answer, each.name) for each in dataclasses.fields(answer)},
     )
 
 
