@@ -24,7 +24,7 @@ class Request:
 
     messages: Sequence[JSON]
     tools: JSON
-    asked: Mapping[str, JSON]
+    settings: Mapping[str, JSON]
     """Settings as the harness stated them."""
     agent: str
     window: Window
@@ -33,14 +33,14 @@ class Request:
     """The harness's own body, where it sent one; else the engine's is kept."""
 
 
-def settings_of(episode: DrivenEpisode, asked: Mapping[str, JSON], seed: int) -> dict[str, JSON]:
+def settings_of(episode: DrivenEpisode, wanted: Mapping[str, JSON], seed: int) -> dict[str, JSON]:
     """Return the settings to send: the recipe's, the harness's, the plan's overrides, and this call's seed.
 
     What the harness states can't exceed the case's output budget.
     """
     recipe = episode.recipe
     budget = recipe.case.budgets.output
-    settings: dict[str, JSON] = {"max_tokens": budget, **recipe.settings, **asked}
+    settings: dict[str, JSON] = {"max_tokens": budget, **recipe.settings, **wanted}
     limit = settings["max_tokens"]
     if not isinstance(limit, int) or isinstance(limit, bool) or not 0 < limit <= budget:
         settings["max_tokens"] = budget
@@ -88,7 +88,7 @@ def served_call(episode: DrivenEpisode, request: Request, window: Window, event:
             "fidelity": Fidelity.RECORDED,
             "rejected": None,
             "raw_request": None,
-            "extra": labelled(label, {**_unsent(event.extra), ASKED: dict(request.asked)}),
+            "extra": labelled(label, {**_unsent(event.extra), ASKED: dict(request.settings)}),
         }
     )
 
@@ -134,7 +134,7 @@ def live_call(
 
 def _facts(request: Request, exchange: Exchange) -> dict[str, JSON]:
     failure = exchange.failure
-    facts: dict[str, JSON] = {ASKED: dict(request.asked)}
+    facts: dict[str, JSON] = {ASKED: dict(request.settings)}
     facts |= {} if exchange.first_token is None else {"first_token": exchange.first_token}
     facts |= {"waited": exchange.waited} if exchange.waited else {}
     return facts | ({"failure": {"kind": failure.kind.value, **failure.facts}} if failure is not None else {})
@@ -150,8 +150,8 @@ def unasked_call(episode: DrivenEpisode, request: Request, why: str) -> ModelCal
         input=request.window,
         fidelity=Fidelity.RECORDED,
         tools=request.schemas,
-        settings=request.asked,
+        settings=request.settings,
         attempt=episode.attempt,
         error=why,
-        extra={ASKED: dict(request.asked)},
+        extra={ASKED: dict(request.settings)},
     )
