@@ -70,11 +70,7 @@ function localTimes(root) {
 }
 localTimes(document);
 document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-// htmx swaps whatever comes, as markup: what doesn't say that it is HTML is let go before anything of it is heeded
-document.body.addEventListener("htmx:beforeOnLoad", (event) => {
-  if (!/^text\/html(;|$)/i.test(event.detail.xhr.getResponseHeader("Content-Type") ?? "")) event.preventDefault();
-});
-document.body.addEventListener("htmx:afterSwap", (event) => localTimes(event.target.parentNode ?? event.target));
+document.body.addEventListener("lab:swapped", () => localTimes(document));
 if (location.hash === "#search") search();
 
 document.addEventListener("click", (event) => {
