@@ -84,7 +84,9 @@ class ListFilter:
     def choices(cls) -> dict[str, tuple[str, ...]]:
         """Return the values of each filter that has a fixed number of them."""
         return {
-            each.name: tuple(_rule(each).choices) for each in fields(cls) if _rule(each).column and _rule(each).choices
+            each.name: tuple(map(str, _rule(each).choices))
+            for each in fields(cls)
+            if _rule(each).column and _rule(each).choices
         }
 
     @property
