@@ -83,11 +83,8 @@ class ListFilter:
     @classmethod
     def choices(cls) -> dict[str, tuple[str, ...]]:
         """Return the values of each filter that has a fixed number of them."""
-        return {
-            each.name: tuple(map(str, _rule(each).choices))
-            for each in fields(cls)
-            if _rule(each).column and _rule(each).choices
-        }
+        rules = ((each.name, _rule(each)) for each in fields(cls))
+        return {name: tuple(map(str, rule.choices)) for name, rule in rules if rule.column and rule.choices}
 
     @property
     def active(self) -> list[tuple[str, str]]:
