@@ -60,15 +60,15 @@ def test_a_training_is_stopped_and_taken_up_again(tab: Page, rig: RerunLab, proj
     options = ("--project", "fruits", "--panel", "fruit", "--engine", "SmolLM2", "--epochs", "1", "--trials", "30")
     made = rig.lab.run("train", *options, "--patches", str(tmp_path)).split()[1]
     tab.goto("/trainings/")
-    tab.get_by_role("link", name="Epoch 1 of 1 runs.").click()
+    tab.get_by_role("link", name="Iteration 1 of 1 runs.").click()
     expect(tab.locator("main")).to_contain_text(re.compile(r"measures its baseline, \d+ of 60"))
     tab.get_by_role("button", name="Stop").click()
-    expect(tab.locator("h1")).to_have_text("Stopped after 0 epochs.")
+    expect(tab.locator("h1")).to_have_text("Stopped after 0 iterations.")
     tab.get_by_role("button", name="Go on").click()
-    expect(tab.locator("h1")).to_have_text("Epoch 1 of 1 runs.")
+    expect(tab.locator("h1")).to_have_text("Iteration 1 of 1 runs.")
     assert tab.request.get(f"/api/v1/trainings/{made}").json()["row"]["state"] == "running"
     tab.get_by_role("button", name="Stop").click()
-    expect(tab.locator("h1")).to_have_text("Stopped after 0 epochs.")
+    expect(tab.locator("h1")).to_have_text("Stopped after 0 iterations.")
 
 
 def test_the_pages_fit_a_phone_and_name_their_controls(tab: Page, project: str) -> None:
