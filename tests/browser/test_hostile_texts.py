@@ -130,7 +130,7 @@ def addresses(ids: dict[str, Any]) -> Iterator[str]:
         yield from (f"/rollouts/{a}/?event=2", f"/compare/?a={a}&b={b}&row=2")
     for text in TEXTS:  # what is asked comes back in a sentence; an address holds no lone surrogate
         yield f"/rollouts/1/?step={quote(text.encode('utf-8', 'replace'), safe='')}"
-    yield f"/rollouts/{ids['all']}/"
+    yield from (f"/rollouts/{ids['all']}/", f"/rollouts/{ids['takeover']}/?step=2")
 
 
 @pytest.mark.timeout(900)
