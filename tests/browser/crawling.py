@@ -116,7 +116,11 @@ class Crawl:
             if at in self.swapped:
                 continue
             self.swapped[at] = None
-            found = self.page.evaluate(_SWAPPED, at)
+            try:
+                found = self.page.evaluate(_SWAPPED, at)
+            except Error as error:  # such as that the page is another one meanwhile
+                self._note(f"{at} took the page away: {error}")
+                return
             for markup in found["made"]:
                 self._note(f"{at} made an element: {markup}")
             waiting += [urljoin(at, part) for part in found["parts"] if self._is_new(urljoin(at, part))]
