@@ -89,7 +89,7 @@ def _form(
     if project is None:
         raise InvalidValue("which project?", where="project")
     panels = panel_rows(project_id=project.pk)
-    form = {**ASKED, "panel": panels[0].asked if panels else "", "revision": bound_project(project).branch, **values}
+    form = {**ASKED, "panel": panels[0].argument if panels else "", "revision": bound_project(project).branch, **values}
     context: dict[str, Any] = {
         "project": project.name,
         "form": form,
