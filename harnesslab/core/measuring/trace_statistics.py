@@ -26,6 +26,7 @@ VERSION = 2
 and the sweeper bring stored rows to it. What version 1 wrote states none: it took answers from a record for spent
 tokens in the columns, and an unstated time for 0 s."""
 _NOTHING_ASKED = {"input": 0, "cached": 0, "output": 0, "reasoning": 0, "model": 0.0, "waited": 0.0}
+_SECONDS = ("waited", "model", "tool", "verify")
 _HANDED_IN = frozenset({Outcome.SOLVED, Outcome.FAILED_VERIFICATION, Outcome.VERIFY_TIMEOUT})
 _STOPPED = frozenset({Outcome.STEP_CAP, Outcome.TIMEOUT, Outcome.NO_VALID_ACTION, Outcome.REFUSED})
 
@@ -87,8 +88,12 @@ class TraceStatistics(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def from_json(cls, document: JSON) -> TraceStatistics:
-        """Read counts that `to_json` wrote, of any version."""
-        return msgspec.convert(document, type=cls)
+        """Read counts that `to_json` wrote, of any version: 0 s in the first says that no event may state a time."""
+        found = msgspec.convert(document, type=cls)
+        if found.version > 1:
+            return found
+        unknown = {name: None for name in _SECONDS if not getattr(found, name)}
+        return msgspec.structs.replace(found, **unknown)
 
 
 def trace_statistics(trace: Trace, outcome: Outcome) -> TraceStatistics:

@@ -77,7 +77,7 @@ def test_time_by_events_is_from_the_first_that_states_it_to_the_last() -> None:
     assert Tally.of([ModelCall(at=-1e308), ModelCall(at=1.7e308)]).numbers().elapsed is None
 
 
-@pytest.mark.parametrize("document", [{}, {"steps": 3, "calls": 2, "model": 1.5}])
+@pytest.mark.parametrize("document", [{}, {"steps": 3, "calls": 2, "model": 1.5, "tool": 0.0}])
 def test_a_document_that_states_no_version_is_of_the_first(document: JSON) -> None:
     old = TraceStatistics.from_json(document)
     assert (old.version, old.tool) == (1, None)
