@@ -38,7 +38,7 @@ def test_spans_on_mlflow_add_up_to_the_same_tokens(events: list[AnyEvent]) -> No
     names = {"input": "input_tokens", "output": "output_tokens", "cached": "cache_read_input_tokens"}
     for name, theirs in names.items():
         stated = [usage[theirs] for usage in usages if isinstance(usage, dict) and theirs in usage]
-        total = sum(stated)  # type: ignore[arg-type]
+        total = sum(stated)
         ours = getattr(counted, name)
         if stated:
             assert ours == (total if total <= 2**53 - 1 else None)
