@@ -11,7 +11,9 @@ from harnesslab.core.deciding.secondary import FavouredSide, Secondary
 from harnesslab.core.measuring.attribution import Attribution, DifferenceOrigin
 from harnesslab.core.measuring.experiments import Verdict
 
-FLIP = Attribution("b", 0, 1, 2, ("solved", "step_cap"), DifferenceOrigin.MECHANISM, True, step=3, mechanism="guard")
+FLIP = Attribution(
+    "b", 0, 1, 2, ("solved", "step_cap"), DifferenceOrigin.MECHANISM, flipped=True, step=3, mechanism="guard"
+)
 GROUNDS = Grounds(
     excluded={"c": "forked"},
     attribution=(FLIP,),
