@@ -51,6 +51,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "harnesslab.pages.swaps.SwapsAreMarkup",
     "csp.middleware.CSPMiddleware",
     "harnesslab.http_errors.DomainErrors",
 ]

@@ -4,8 +4,7 @@ from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, URLResolver, path
 
 from harnesslab.api.routes import api
-from harnesslab.pages import comparisons as compare
-from harnesslab.pages import engines, imports, jobs, trainings
+from harnesslab.pages import comparisons, engines, imports, jobs, trainings
 from harnesslab.pages.accounts import login
 from harnesslab.pages.accounts import views as accounts
 from harnesslab.pages.experiments import comparison as contrasts
@@ -70,11 +69,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("reruns/<int:rerun_id>/", reruns.rerun, name="rerun"),
     path("reruns/<int:rerun_id>/cancel/", reruns.rerun_cancel, name="rerun-cancel"),
     # /compare/
-    path("compare/", compare.compare, name="compare"),
-    path("compare/rows/", compare.compare_rows, name="compare-rows"),
-    path("compare/row/", compare.compare_row, name="compare-row"),
-    path("compare/report.json", compare.compare_report, name="compare-report"),
-    path("compare/override/", compare.compare_override, name="compare-override"),
+    path("compare/", comparisons.comparison, name="compare"),
+    path("compare/rows/", comparisons.comparison_rows, name="compare-rows"),
+    path("compare/row/", comparisons.comparison_row, name="compare-row"),
+    path("compare/report.json", comparisons.comparison_report, name="compare-report"),
+    path("compare/override/", comparisons.comparison_override, name="compare-override"),
     # /efficiency/
     path("efficiency/", efficiency.efficiency, name="efficiency"),
     # /manifests/

@@ -1,29 +1,55 @@
-"""Keeping the paths that a comparison needs, so that the next one reads digests only; and reviewers' findings."""
+"""Comparing stored rollouts, keeping the paths that it takes for the next time; and reviewers' findings."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from django.db import transaction
 
 from harnesslab.accounts.models import User
 from harnesslab.actions.rollouts.storing import store_path, store_unsupported
+from harnesslab.core.comparing.diagnosis import Divergence
 from harnesslab.core.comparing.evidence import Cause
 from harnesslab.core.contracts import scrub
 from harnesslab.core.contracts.comparators import Path, PathBuilder
 from harnesslab.core.contracts.contract import LADDER, Contract, Level
 from harnesslab.core.errors import InvalidValue, NotComparable
+from harnesslab.queries.comparisons import comparison
+from harnesslab.queries.comparisons.comparison import Aligned, ComparedRollouts
 from harnesslab.queries.rollouts.listing import get_rollout
 from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.store.models import AuditEntry, CauseOverride, StoredPath
 from harnesslab.store.text import storable
 
 
-def prepare(rollout_id: int, contract: Contract) -> None:
-    """Compute and keep a rollout's missing paths for a contract and its ladder, reading the trace once.
+def compare(a_id: int, b_id: int, contract: Contract) -> ComparedRollouts:
+    """Compare two stored rollouts; raises `NotFound` and `NotComparable`."""
+    keep_paths((a_id, b_id), contract)
+    return comparison.compared(a_id, b_id, contract)
 
-    Raises `NotFound`.
+
+def align(a_id: int, b_id: int, contract: Contract) -> Aligned:
+    """Align two stored rollouts without looking for causes; raises `NotFound` and `NotComparable`."""
+    keep_paths((a_id, b_id), contract)
+    return comparison.aligned(a_id, b_id, contract)
+
+
+def first_divergence(a_id: int, b_id: int, contract: Contract) -> Divergence | None:
+    """Say where two stored rollouts part, and why; raises `NotFound` and `NotComparable`."""
+    keep_paths((a_id, b_id), contract)
+    return comparison.first_divergence(a_id, b_id, contract)
+
+
+def keep_paths(rollout_ids: Iterable[int], contract: Contract) -> None:
+    """Compute and keep the missing paths of rollouts for a contract and its ladder; raises `NotFound`.
+
+    They are derived from what is sealed, so that losing them costs time alone; each trace is read once, whole.
     """
+    for rollout_id in rollout_ids:
+        _keep_paths(rollout_id, contract)
+
+
+def _keep_paths(rollout_id: int, contract: Contract) -> None:
     rollout = get_rollout(rollout_id)
     wanted = {level_contract.key: level_contract for level_contract in _needed(contract)}
     kept = StoredPath.objects.filter(rollout_id=rollout_id, contract__in=wanted).values_list("contract", flat=True)

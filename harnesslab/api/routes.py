@@ -11,7 +11,7 @@ from ninja.errors import HttpError, ValidationError
 from ninja.files import UploadedFile
 from ninja.parser import Parser
 
-from harnesslab.actions.comparisons import prepare
+from harnesslab.actions.comparisons import compare
 from harnesslab.actions.imports.uploads import receive
 from harnesslab.actions.instance_key import instance_signer
 from harnesslab.actions.jobs.lifecycle import cancel
@@ -21,7 +21,7 @@ from harnesslab.core.contracts.contract import Contract
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.http_errors import status_of
 from harnesslab.queries.bundles import bundle_of
-from harnesslab.queries.comparisons.comparison import ComparisonResult, compared, result
+from harnesslab.queries.comparisons.comparison import ComparisonResult
 from harnesslab.queries.jobs.listing import JobRow, job_row
 from harnesslab.queries.projects.home import Home, home
 from harnesslab.queries.rollouts.events import EventDetail, EventWindow, event_detail, event_window
@@ -130,10 +130,7 @@ def comparisons(
     request: HttpRequest, a: int, b: int, level: str = "", rules: str = "", only: str = ""
 ) -> ComparisonResult:
     """Two rollouts compared; `rules` is `none` or names, all by default; `only=tool-calls` narrows it."""
-    contract = Contract.parse(level, rules, only)
-    prepare(a, contract)
-    prepare(b, contract)
-    return result(str(a), str(b), compared(a, b, contract).found)
+    return compare(a, b, Contract.parse(level, rules, only)).result
 
 
 @api.get("/requests", response=RequestPage)

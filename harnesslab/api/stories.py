@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest
 from ninja import Router
 
-from harnesslab.queries.experiments.comparison import ExperimentComparison, asked
+from harnesslab.queries.experiments.comparison import ExperimentComparison, experiment_ids
 from harnesslab.queries.experiments.comparison import compare_experiments as side_by_side
 from harnesslab.queries.experiments.grids import Grid
 from harnesslab.queries.experiments.grids import grid as numbers
@@ -25,7 +25,7 @@ def story(request: HttpRequest, project_id: int, by: str = "") -> Story:
 @router.get("/experiments/compare", response=ExperimentComparison)
 def compare(request: HttpRequest) -> ExperimentComparison:
     """Two to eight experiments, `e=ID&e=ID`, against the first."""
-    return side_by_side(asked(request.GET.getlist("e")))
+    return side_by_side(experiment_ids(request.GET.getlist("e")))
 
 
 @router.get("/experiments/grid", response=Grid)

@@ -65,9 +65,7 @@ def _plan(switches: Sequence[str], **stated: Any) -> RerunPlan:
     """Return the plan that the options state; raises `InvalidRequest` naming those that are wrong."""
     torn = next((text for text in switches if "=" not in text), None)
     if torn is not None:
-        raise InvalidValue(
-            f"no switch: {torn!r}", where="--switch", hint="BOUNDARY=recorded|live|fail, such as model=live"
-        )
+        raise InvalidValue(f"no switch: {torn!r}", where="--switch", hint="BOUNDARY=live, recorded or fail")
     given = {text.rpartition("=")[0]: text.rpartition("=")[2] for text in switches}
     return read(RerunRequest, {**stated, "switches": given or None}).to_plan()
 

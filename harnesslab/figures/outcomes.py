@@ -24,14 +24,14 @@ _KINDS: tuple[tuple[str, str, frozenset[str]], ...] = (
 """By glyph and colour; what is one kind looks alike, its own word is in the hover."""
 
 
-def transitions_figure(found: Sequence[Transition]) -> dict[str, Any]:
+def transitions_figure(transitions: Sequence[Transition]) -> dict[str, Any]:
     """Draw outcomes of the baseline on the left, of the candidate on the right; what kept its outcome is pale."""
-    if not found:
+    if not transitions:
         return figure([], height=0, x={}, y={})
-    left = list(dict.fromkeys(each.before for each in found))
-    right = list(dict.fromkeys(each.after for each in found))
-    totals = [sum(len(each.moves) for each in found if each.before == name) for name in left]
-    totals += [sum(len(each.moves) for each in found if each.after == name) for name in right]
+    left = list(dict.fromkeys(each.before for each in transitions))
+    right = list(dict.fromkeys(each.after for each in transitions))
+    totals = [sum(len(each.moves) for each in transitions if each.before == name) for name in left]
+    totals += [sum(len(each.moves) for each in transitions if each.after == name) for name in right]
     names = [f"{_word(name)} {total}" for name, total in zip((*left, *right), totals, strict=True)]
     flow = {
         "type": "sankey",
@@ -45,11 +45,11 @@ def transitions_figure(found: Sequence[Transition]) -> dict[str, Any]:
             "hovertemplate": "%{label} of " + str(sum(totals) // 2) + "<extra></extra>",
         },
         "link": {
-            "source": [left.index(each.before) for each in found],
-            "target": [len(left) + right.index(each.after) for each in found],
-            "value": [len(each.moves) for each in found],
-            "color": ["var:line" if each.kept else "var:cell-moved" for each in found],
-            "customdata": [_moved(each) for each in found],
+            "source": [left.index(each.before) for each in transitions],
+            "target": [len(left) + right.index(each.after) for each in transitions],
+            "value": [len(each.moves) for each in transitions],
+            "color": ["var:line" if each.unmoved else "var:cell-moved" for each in transitions],
+            "customdata": [_moved(each) for each in transitions],
             "hovertemplate": "%{customdata}<extra></extra>",
         },
     }

@@ -45,7 +45,7 @@ class Sheet:
     """What the numbers are over."""
     empty: str = "Nothing to show."
     """What is said where there is no row."""
-    shown: int = 40
+    rows_on_page: int = 40
     """Rows that a page shows; the CSV has them all."""
 
     def csv(self) -> str:

@@ -13,7 +13,7 @@ from harnesslab.core.trace import usage
 from harnesslab.core.trace.events import Usage
 from harnesslab.core.trace.messages import text_of, view
 from harnesslab.formats.reading.conversation import answer_parts
-from harnesslab.formats.reading.fields import elapsed, epoch_time, given, moment, most_used, rows_of
+from harnesslab.formats.reading.fields import elapsed, epoch_time, moment, most_used, rows_of, without_nulls
 from harnesslab.formats.reading.inputs import JsonLine, Report, Unit
 from harnesslab.formats.reading.session_events import SessionEvents
 from harnesslab.formats.reading.sniff import Shape
@@ -103,7 +103,9 @@ def _add(events: SessionEvents, row: Mapping[str, JSON], report: Report, fields:
     if text(row.get("type")) in _AGENTS:
         return
     if row.get("type") != "message":
-        events.note(text(row.get("type")) or "line", given(row, "type", "timestamp", "id", "parentId"), **fields)
+        events.note(
+            text(row.get("type")) or "line", without_nulls(row, "type", "timestamp", "id", "parentId"), **fields
+        )
     elif "content" not in message:
         report.skip(str(fields["origin"]), "a message without content")
     elif message.get("role") == "assistant":
@@ -111,7 +113,7 @@ def _add(events: SessionEvents, row: Mapping[str, JSON], report: Report, fields:
     elif message.get("role") == "toolResult":
         shown = text_of(message.get("content"))
         error = shown if message.get("isError") is True else None
-        extra = given({"details": message.get("details")})
+        extra = without_nulls({"details": message.get("details")})
         name = text(message.get("toolName"))
         events.result(text(message.get("toolCallId")), name, result=shown, error=error, extra=extra, **fields)
         events.transcript.say(message)
@@ -144,7 +146,9 @@ def _reply(events: SessionEvents, message: Mapping[str, JSON], fields: dict[str,
         finish_reason=text(message.get("stopReason")) or None,
         usage=_usage(message.get("usage")),
         error=text(message.get("errorMessage")) or None,
-        extra=given({"provider": message.get("provider"), "api": message.get("api"), "usage": message.get("usage")}),
+        extra=without_nulls(
+            {"provider": message.get("provider"), "api": message.get("api"), "usage": message.get("usage")}
+        ),
         **fields,
     )
 

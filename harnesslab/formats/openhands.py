@@ -12,7 +12,7 @@ from harnesslab.core.running.rollout import Outcome, Recording, Replayability, S
 from harnesslab.core.trace import usage
 from harnesslab.core.trace.events import ToolRequest
 from harnesslab.core.trace.messages import MessageView, text_of, view
-from harnesslab.formats.reading.fields import elapsed, epoch_time, given, moment, most_used, rows_of, stem
+from harnesslab.formats.reading.fields import elapsed, epoch_time, moment, most_used, rows_of, stem, without_nulls
 from harnesslab.formats.reading.inputs import Report, Unit
 from harnesslab.formats.reading.session_events import SessionEvents
 from harnesslab.formats.reading.sniff import Shape
@@ -88,7 +88,7 @@ class _Session:
         elif observation and (call_id or self.events.waits_for(call_id := f"event {row.get('cause')}")):
             self._result(row, call_id, fields)
         else:
-            self.events.note(observation or "event", given(row, *_ENVELOPE), **fields)
+            self.events.note(observation or "event", without_nulls(row, *_ENVELOPE), **fields)
 
     def _call(self, response: Mapping[str, JSON], fields: dict[str, Any]) -> None:
         name = text(response.get("id"))
@@ -128,13 +128,13 @@ class _Session:
                 {"role": "assistant", "content": thought}, MessageView("assistant", thought, "", (request,)), **fields
             )
         else:
-            self.events.note(action, given(row, *_ENVELOPE), **fields)
+            self.events.note(action, without_nulls(row, *_ENVELOPE), **fields)
 
     def _result(self, row: Mapping[str, JSON], call_id: str, fields: dict[str, Any]) -> None:
         extras = mapping(row.get("extras"))
         content = row.get("content")
         code = whole(mapping(extras.get("metadata")).get("exit_code"))
-        known: dict[str, Any] = {"exit_code": code, "extra": given({"extras": row.get("extras")})}
+        known: dict[str, Any] = {"exit_code": code, "extra": without_nulls({"extras": row.get("extras")})}
         failed = text(row.get("observation")) == "error"
         error = text(content) or None if failed else None
         self.events.result(call_id, text(row.get("observation")), result=content, error=error, **known, **fields)

@@ -92,10 +92,10 @@ class Recognised:
     importer: Importer
 
 
-def experiments(found: Recognised, report: Report) -> Iterator[ExperimentRecord]:
+def experiments(recognised: Recognised, report: Report) -> Iterator[ExperimentRecord]:
     """Yield the experiments that a unit states; most formats state none."""
-    if isinstance(found.importer, StatesExperiments):
-        yield from found.importer.experiments(found.unit, report)
+    if isinstance(recognised.importer, StatesExperiments):
+        yield from recognised.importer.experiments(recognised.unit, report)
 
 
 def recognise(unit: Unit) -> Recognised:

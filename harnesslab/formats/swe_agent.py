@@ -16,7 +16,7 @@ from harnesslab.core.running.rollout import Outcome, Recording, Replayability, S
 from harnesslab.core.trace.events import Fidelity, HarnessAction, RolloutStarted, ToolRequest, UserTurn
 from harnesslab.core.trace.messages import view
 from harnesslab.core.trace.trace import TraceBuilder
-from harnesslab.formats.reading.fields import given, stem, tool_call
+from harnesslab.formats.reading.fields import stem, tool_call, without_nulls
 from harnesslab.formats.reading.inputs import Report, Unit
 from harnesslab.formats.reading.sniff import Shape
 from harnesslab.formats.reading.values import items, mapping, number, text
@@ -145,7 +145,7 @@ class _Walk:
             reasoning=thinking or None,
             tool_calls=seen.tool_calls,
             origin=origin,
-            extra=given({"thought": step.get("thought"), "extra_info": step.get("extra_info") or None}),
+            extra=without_nulls({"thought": step.get("thought"), "extra_info": step.get("extra_info") or None}),
             **self.fields,
         )
         self._act(index, step, seen.tool_calls, position, origin)
@@ -182,7 +182,7 @@ class _Walk:
         answer = self._answer(position)
         shown = view(answer).text if answer else None
         action, produced = step.get("action"), step.get("observation", shown)
-        extra = given({"state": _opened(step.get("state")), "execution_time": step.get("execution_time")})
+        extra = without_nulls({"state": _opened(step.get("state")), "execution_time": step.get("execution_time")})
         if not action and not calls:
             self.builder.add(HarnessAction(name="no action", detail=produced, step=index, origin=origin, extra=extra))
             return
@@ -264,7 +264,7 @@ def _manifest(run: Mapping[str, JSON], info: Mapping[str, JSON], config: Mapping
             "sampling.temperature": model.get("temperature"),
             "sampling.top_p": model.get("top_p"),
             "sampling.stop": model.get("stop"),
-            "sampling.other": given(arguments, "seed") or None,
+            "sampling.other": without_nulls(arguments, "seed") or None,
             "seeds.seed": arguments.get("seed"),
             "environment.image": deployment.get("image"),
             "tools.schemas": None,

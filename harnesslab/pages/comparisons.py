@@ -9,7 +9,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from harnesslab.actions.comparisons import override_cause, prepare
+from harnesslab.actions.comparisons import align, compare, override_cause
 from harnesslab.core.comparing.evidence import Cause
 from harnesslab.core.conditions.manifest import Difference
 from harnesslab.core.contracts.contract import Contract, Level
@@ -23,12 +23,9 @@ from harnesslab.queries.comparisons.comparison import (
     Aligned,
     ComparedRollouts,
     ComparisonResult,
-    aligned,
-    compared,
     first_difference_row,
     level_titles,
     override_of,
-    result,
     row_window,
 )
 from harnesslab.queries.comparisons.rows import row_detail
@@ -41,67 +38,67 @@ def contract_of(request: HttpRequest) -> Contract:
     return Contract.parse(*(request.GET.get(name, "") for name in ("level", "rules", "only")))
 
 
-def compare(request: HttpRequest) -> HttpResponse:
+def comparison(request: HttpRequest) -> HttpResponse:
     """The whole page."""
-    found = _compared(request)
-    first = first_difference_row(found.found.rows)
-    selected = _row(request, first if first is not None else 0, len(found.found.rows))
+    compared = _compared(request)
+    contract = compared.comparison.contract
+    first = first_difference_row(compared.comparison.rows)
+    selected = _row(request, first if first is not None else 0, len(compared.comparison.rows))
     only = request.GET.get("differences") == "1"
-    summary = result(str(found.row_a.id), str(found.row_b.id), found.found)
+    summary = compared.result
     context = {
-        "a": found.row_a,
-        "b": found.row_b,
+        "a": compared.row_a,
+        "b": compared.row_b,
         "result": summary,
-        "contract": found.found.contract,
+        "contract": contract,
         "levels": [(name, title, _query(request, level=name, row="")) for name, title in level_titles()],
         "scope_url": _query(request, only="" if request.GET.get("only") else "tool-calls", level="", row=""),
-        "rules": [(rule, rule.key in found.found.contract.rules, _rules_url(request, rule.key)) for rule in RULES],
-        "removed": _removed(found),
-        "window": row_window(found, max(0, selected - 40), only_differences=only),
-        "detail": row_detail(found, selected) if found.found.rows else None,
+        "rules": [(rule, rule.key in contract.rules, _rules_url(request, rule.key)) for rule in RULES],
+        "removed": _removed(compared),
+        "window": row_window(compared, max(0, selected - 40), only_differences=only),
+        "detail": row_detail(compared, selected) if compared.comparison.rows else None,
         "first": first,
         "selected": selected,
         "by_token": _by_token(request),
         "differences": only,
-        "figure": strip_figure(strip(found)),
-        "conditions": found.found.declared,
-        "gaps": [pair for pair in found.found.conditions if pair.difference is Difference.NOT_SHOWN],
-        "total_conditions": len(found.found.conditions),
-        "equal_conditions": sum(pair.difference is Difference.EQUAL for pair in found.found.conditions),
-        "siblings": siblings(get_rollout(found.row_a.id)),
-        "override": override_of(found.row_a.id, found.row_b.id, found.found.contract),
+        "figure": strip_figure(strip(compared)),
+        "conditions": compared.comparison.declared,
+        "gaps": [pair for pair in compared.comparison.conditions if pair.difference is Difference.NOT_SHOWN],
+        "total_conditions": len(compared.comparison.conditions),
+        "equal_conditions": sum(pair.difference is Difference.EQUAL for pair in compared.comparison.conditions),
+        "siblings": siblings(get_rollout(compared.row_a.id)),
+        "override": override_of(compared.row_a.id, compared.row_b.id, compared.comparison.contract),
         "causes": [cause.value for cause in Cause],
         "query": _query(request, row=""),
-        "rerun_both": _rerun_both(found, summary),
-        "swap": _query(request, a=str(found.row_b.id), b=str(found.row_a.id), row=""),
+        "rerun_both": _rerun_both(compared, summary),
+        "swap": _query(request, a=str(compared.row_b.id), b=str(compared.row_a.id), row=""),
     }
     return render(request, "compare/compare.html", context)
 
 
-def compare_rows(request: HttpRequest) -> HttpResponse:
+def comparison_rows(request: HttpRequest) -> HttpResponse:
     """A further window of aligned rows."""
-    found = _aligned(request)
+    compared = _aligned(request)
     only = request.GET.get("differences") == "1"
-    start = _row(request, 0, len(found.rows))
-    window = row_window(found, start, only_differences=only, until=natural(request.GET.get("until", "")))
+    start = _row(request, 0, len(compared.rows))
+    window = row_window(compared, start, only_differences=only, until=natural(request.GET.get("until", "")))
     return render(request, "compare/_rows.html", {"window": window, "query": _query(request, row=""), "selected": -1})
 
 
-def compare_row(request: HttpRequest) -> HttpResponse:
+def comparison_row(request: HttpRequest) -> HttpResponse:
     """One aligned row in full."""
-    found = _aligned(request)
-    detail = row_detail(found, _row(request, 0, len(found.rows)))
+    compared = _aligned(request)
+    detail = row_detail(compared, _row(request, 0, len(compared.rows)))
     return render(
         request,
         "compare/_detail.html",
-        {"detail": detail, "a": found.row_a, "b": found.row_b, "by_token": _by_token(request)},
+        {"detail": detail, "a": compared.row_a, "b": compared.row_b, "by_token": _by_token(request)},
     )
 
 
-def compare_report(request: HttpRequest) -> JsonResponse:
+def comparison_report(request: HttpRequest) -> JsonResponse:
     """The comparison as a JSON report to keep."""
-    found = _compared(request)
-    report = result(str(found.row_a.id), str(found.row_b.id), found.found)
+    report = _compared(request).result
     answer = JsonResponse(report.model_dump(mode="json"), json_dumps_params={"indent": 2})
     answer["Content-Disposition"] = f'attachment; filename="comparison-{report.a}-{report.b}.json"'
     return answer
@@ -109,7 +106,7 @@ def compare_report(request: HttpRequest) -> JsonResponse:
 
 @require_POST
 @needs("operator")
-def compare_override(request: HttpRequest) -> HttpResponse:
+def comparison_override(request: HttpRequest) -> HttpResponse:
     """Record a reviewer's own finding of the cause."""
     a, b = _ids(request)
     contract = contract_of(request)
@@ -118,20 +115,11 @@ def compare_override(request: HttpRequest) -> HttpResponse:
 
 
 def _compared(request: HttpRequest) -> ComparedRollouts:
-    return compared(*_prepared(request))
+    return compare(*_ids(request), contract_of(request))
 
 
 def _aligned(request: HttpRequest) -> Aligned:
-    return aligned(*_prepared(request))
-
-
-def _prepared(request: HttpRequest) -> tuple[int, int, Contract]:
-    """Return what is compared, once the paths that it takes are kept."""
-    a, b = _ids(request)
-    contract = contract_of(request)
-    prepare(a, contract)
-    prepare(b, contract)
-    return a, b, contract
+    return align(*_ids(request), contract_of(request))
 
 
 def _ids(request: HttpRequest) -> tuple[int, int]:
@@ -141,10 +129,10 @@ def _ids(request: HttpRequest) -> tuple[int, int]:
     return a, b
 
 
-def _rerun_both(found: ComparedRollouts, summary: ComparisonResult) -> str:
+def _rerun_both(compared: ComparedRollouts, summary: ComparisonResult) -> str:
     """Return the query of a rerun of both from the step where they part."""
     parts = summary.first_divergence or summary.first_raw_difference
-    ids = f"ids={found.row_a.id},{found.row_b.id}"
+    ids = f"ids={compared.row_a.id},{compared.row_b.id}"
     return f"{ids}&step={parts.step + 1}" if parts is not None and parts.step > 0 else ids
 
 
@@ -153,12 +141,12 @@ def _row(request: HttpRequest, default: int, total: int) -> int:
     return default if value is None else max(0, min(value, total - 1))
 
 
-def _removed(found: ComparedRollouts) -> list[tuple[str, int, int, list[str]]]:
+def _removed(compared: ComparedRollouts) -> list[tuple[str, int, int, list[str]]]:
     """Return (rule, removals in A, in B, examples) of the rules that removed something."""
-    one, two = found.found.removed
+    one, two = compared.comparison.removed
     return [
         (rule, one.counts.get(rule, 0), two.counts.get(rule, 0), one.examples.get(rule, two.examples.get(rule, [])))
-        for rule in found.found.contract.rules
+        for rule in compared.comparison.contract.rules
         if one.counts.get(rule) or two.counts.get(rule)
     ]
 

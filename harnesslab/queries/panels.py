@@ -38,7 +38,7 @@ class PanelRow(ReadModel):
     created_by: str
 
     @property
-    def asked(self) -> str:
+    def argument(self) -> str:
         """How it is named where a panel is asked for."""
         return f"{self.name}@{self.digest[:16]}"
 

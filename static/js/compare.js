@@ -34,7 +34,6 @@ async function load(number) {
   query.set("row", number);
   pane.append(detail);
   await htmx.ajax("GET", `${pane.dataset.rows}?${query}`, { target: aligned, swap: "innerHTML" });
-  htmx.process(aligned); // else a click that comes before htmx has settled would leave the page
 }
 async function open(number) {
   if (!rowAt(number)) { await load(Math.max(0, number - 20)); }
@@ -43,14 +42,24 @@ async function open(number) {
 }
 const queued = [];
 let jumping = false;
-async function jump(way) {
-  // a row says where the next difference is only once its detail is there
-  if (jumping || Number(head().row) !== chosen) { queued.push(way); return; }
-  if (!head()[way]) { queued.length = 0; return; }
+// a row says where the next difference is only once its detail is there, and a jump may replace the list: what is asked
+// for meanwhile waits, and nothing is let go
+const busy = () => jumping || Number(head().row) !== chosen;
+async function act(way) {
+  if (busy()) { queued.push(way); return; }
+  if (way === "earlier" || way === "later") { aligned.querySelector(`.${way}`)?.click(); next(); return; }
+  if (!head()[way]) { while (queued[0] === way) queued.shift(); next(); return; }
   jumping = true;
-  await open(head()[way]);
-  jumping = false;
+  try { await open(head()[way]); } finally { jumping = false; }
+  next();
 }
+function next() { if (queued.length && !busy()) act(queued.shift()); }
+aligned.addEventListener("click", (event) => {
+  const more = event.target.closest(".more");
+  if (!more || !busy()) return;
+  event.stopPropagation();
+  queued.push(more.classList.contains("earlier") ? "earlier" : "later");
+}, true);
 function step(by) {
   const all = rows();
   const next = all[all.indexOf(rowAt(chosen)) + by];
@@ -69,8 +78,8 @@ aligned.addEventListener("click", (event) => {
 });
 document.addEventListener("lab:pick", (event) => open(event.detail));
 document.addEventListener("lab:key", ({ detail: key }) => {
-  if (key === "n") jump("after");
-  if (key === "p") jump("before");
+  if (key === "n") act("after");
+  if (key === "p") act("before");
   if (key === "j") step(1);
   if (key === "k") step(-1);
   if (key === "s") document.getElementById("swap").click();
@@ -86,11 +95,11 @@ document.body.addEventListener("htmx:beforeSwap", (event) => {
   const asked = event.detail.requestConfig.elt.dataset.row;
   if (asked !== undefined && Number(asked) !== chosen) event.detail.shouldSwap = false; // a later choice overtook it
 });
-document.body.addEventListener("htmx:afterSwap", (event) => {
-  if (event.target !== detail) { mark(); return; }
+document.body.addEventListener("lab:swapped", (event) => {
+  if (event.detail !== detail) { mark(); return; }
   detail.scrollTop = 0;
   say();
-  if (queued.length) jump(queued.shift());
+  next();
 });
 function say() { document.getElementById("place").textContent = head().place ?? ""; }
 narrow.addEventListener("change", mark);

@@ -69,11 +69,13 @@ document.addEventListener("lab:key", ({ detail: key }) => {
   if (key === "c" && !bar.hidden && !document.getElementById("bar-go").disabled) bar.requestSubmit();
 });
 document.body.addEventListener("htmx:afterSwap", (event) => {
-  mark();
   if (event.target.id !== "facet") return;
   const name = event.detail.requestConfig.elt.dataset.facet;
   for (const button of document.querySelectorAll("[data-facet]")) button.setAttribute("aria-pressed", button.dataset.facet === name);
-  event.target.querySelector("input, a")?.focus();
+});
+document.body.addEventListener("lab:swapped", ({ detail: target }) => {
+  mark();
+  if (target.id === "facet") target.querySelector("input, a")?.focus();
 });
 addEventListener("pageshow", (event) => { if (event.persisted) form.reset(); show(); });
 mark(); show();

@@ -70,7 +70,7 @@ function localTimes(root) {
 }
 localTimes(document);
 document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-document.body.addEventListener("htmx:afterSwap", (event) => localTimes(event.target.parentNode ?? event.target));
+document.body.addEventListener("lab:swapped", () => localTimes(document));
 if (location.hash === "#search") search();
 
 document.addEventListener("click", (event) => {

@@ -33,6 +33,10 @@ function draw(place) {
 function drawAll() { for (const place of document.querySelectorAll("[data-figure]")) draw(place); }
 let ready = false;
 addEventListener("DOMContentLoaded", () => { ready = true; drawAll(); });
-document.addEventListener("lab:selected", ({ detail }) => { selected = detail; if (ready) drawAll(); });
+document.addEventListener("lab:selected", ({ detail }) => {
+  if (detail === selected) return;
+  selected = detail;
+  if (ready) drawAll();
+});
 document.addEventListener("lab:theme", drawAll);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);

@@ -26,7 +26,7 @@ document.addEventListener("lab:key", ({ detail: key }) => {
   next?.click();
   next?.closest("tr").scrollIntoView({ block: "nearest" });
 });
-document.addEventListener("htmx:afterSwap", () => {
+document.body.addEventListener("lab:swapped", () => {
   const part = document.getElementById("selected");
   if (part && part.getBoundingClientRect().top > innerHeight) part.scrollIntoView();
 });

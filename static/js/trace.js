@@ -24,7 +24,6 @@ function reveal(row) {
   else if (place.bottom > bottom) steps.scrollTop += place.bottom - bottom;
 }
 function choose(row) {
-  htmx.process(row); // else a click that comes before htmx has settled would leave the page
   row.click();
   row.focus({ preventScroll: true });
   reveal(row);
@@ -57,8 +56,8 @@ document.body.addEventListener("htmx:beforeSwap", (event) => {
   const asked = event.detail.requestConfig.elt.dataset.index;
   if (asked !== undefined && Number(asked) !== chosen) event.detail.shouldSwap = false; // a later choice overtook it
 });
-document.body.addEventListener("htmx:afterSwap", (event) => {
-  if (event.target !== detail) { mark(); return; }
+document.body.addEventListener("lab:swapped", (event) => {
+  if (event.detail !== detail) { mark(); return; }
   detail.scrollTop = 0;
   const top = trace.getBoundingClientRect().top - 48;
   if (top < -8 && innerWidth > 860) scrollBy(0, Math.max(top, -scrollY));

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import LONG, Filled
 
@@ -145,6 +145,60 @@ def test_differences_far_apart_are_jumped_to(open_as_operator: Page, filled: Fil
     expect(page.locator(".row").first).not_to_have_id(f"r{row - 20}")
     numbers = [int(found) for found in page.eval_on_selector_all(".row", "all => all.map(row => row.dataset.row)")]
     assert numbers == list(range(numbers[0], numbers[-1] + 1))
+
+
+def numbers_of(page: Page) -> list[int]:
+    return [int(found) for found in page.eval_on_selector_all(".row", "all => all.map(row => row.dataset.row)")]
+
+
+def test_earlier_rows_clicked_while_jumps_are_under_way_come_after_them(open_as_operator: Page, filled: Filled) -> None:
+    page = open_as_operator
+    page.goto(filled.pair("long"))
+    total = int((page.locator("#place").inner_text().split("of ")[1]).replace(",", ""))
+    page.evaluate("() => { window.stayed = true }")
+    for _ in range(2, total + 1):
+        page.keyboard.press("n")
+    page.locator(".more.earlier").click()  # as soon as there is one
+    expect(page.locator("#place")).to_have_text(f"difference {total} of {total}")
+    row = int(page.locator(".row.current").get_attribute("data-row") or 0)
+    expect(page.locator(f"#r{row - 21}")).to_be_attached()
+    numbers = numbers_of(page)
+    assert numbers == list(range(numbers[0], numbers[-1] + 1))
+    assert page.evaluate("window.stayed")
+
+
+def test_earlier_rows_clicked_before_a_list_is_replaced_are_those_of_the_new_one(
+    open_as_operator: Page, filled: Filled
+) -> None:
+    page = open_as_operator
+    page.goto(filled.pair("long", row=str(2 * (LONG - 5))))
+    page.keyboard.press("p")  # to a difference in the list that is there
+    held: list[Route] = []
+    page.route("**/compare/rows/**", lambda route: route.continue_() if held else held.append(route))
+    with page.expect_request("**/compare/rows/**"):
+        page.keyboard.press("p")
+    page.locator(".more.earlier").click()  # of the list that is about to go
+    held[0].continue_()
+    expect(page.locator(f"#r{2 * (LONG - 5)}")).not_to_be_attached()
+    number = int(page.locator(".row.current").get_attribute("data-row") or 0)
+    expect(page.locator(f"#r{number - 21}")).to_be_attached()
+    assert len(held) == 1
+
+
+def test_a_window_of_rows_draws_the_strip_no_more_than_a_choice_does(open_as_operator: Page, filled: Filled) -> None:
+    page = open_as_operator
+    page.goto(filled.pair("long", row=str(2 * (LONG - 5))))
+    page.evaluate(
+        "() => { window.drawn = 0; const react = Plotly.react;"
+        " Plotly.react = (...all) => { window.drawn += 1; return react(...all); } }"
+    )
+    first = numbers_of(page)[0]
+    page.locator(".more.earlier").click()
+    expect(page.locator(f"#r{first - 1}")).to_be_attached()
+    assert page.evaluate("window.drawn") == 0
+    page.locator(f"#r{first}").click()
+    expect(page.locator(f"#r{first}")).to_have_class(re.compile("current"))
+    assert page.evaluate("window.drawn") == 1
 
 
 def test_on_a_phone_the_detail_stands_below_its_row(open_as_operator: Page, filled: Filled) -> None:

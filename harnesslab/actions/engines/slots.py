@@ -159,16 +159,16 @@ def _redis_slots(url: str) -> RedisSlots:
 
 
 @contextmanager
-def turn(kept: Slots, engine_id: int, ceiling: int, timeout: float, stopped: Callable[[], bool]) -> Iterator[float]:
+def turn(slots: Slots, engine_id: int, ceiling: int, timeout: float, stopped: Callable[[], bool]) -> Iterator[float]:
     """Wait for a request's turn, hold it, and give it back; yields the seconds waited, raises `TryLater`."""
     holder = secrets.token_hex(12)
     began = time.monotonic()
     try:
-        _wait(kept, engine_id, ceiling, holder, began + timeout, stopped)
-        with _renewed(kept, engine_id, ceiling, holder):
+        _wait(slots, engine_id, ceiling, holder, began + timeout, stopped)
+        with _renewed(slots, engine_id, ceiling, holder):
             yield time.monotonic() - began
     finally:
-        kept.give_back(engine_id, holder)
+        slots.give_back(engine_id, holder)
 
 
 def _wait(kept: Slots, engine_id: int, ceiling: int, holder: str, deadline: float, stopped: Callable[[], bool]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from harnesslab.actions.comparisons import prepare
+from harnesslab.actions.comparisons import first_divergence
 from harnesslab.actions.projects.mirrors import say_again
 from harnesslab.actions.rollouts.trace_statistics import prepare as prepare_anatomies
 from harnesslab.core.canonical import JSON
@@ -20,7 +20,6 @@ from harnesslab.core.measuring.cells import Cell
 from harnesslab.core.measuring.certification import CertificateVerdict
 from harnesslab.core.measuring.experiments import State, Verdict
 from harnesslab.core.running.rollout import Outcome
-from harnesslab.queries.comparisons.comparison import first_divergence
 from harnesslab.queries.engines import is_certified
 from harnesslab.queries.experiments.criteria import CriterionBroken, criterion
 from harnesslab.queries.experiments.measurements import (
@@ -149,8 +148,6 @@ def _attribution(a: Cell, b: Cell, changed: Collection[str] | None) -> Attributi
     if a.path and a.path == b.path:
         return msgspec.structs.replace(found, origin=DifferenceOrigin.VERDICT if flipped else DifferenceOrigin.SAME)
     try:
-        for rollout in (a.rollout, b.rollout):
-            prepare(rollout, CONTRACT)
         divergence = first_divergence(a.rollout, b.rollout, CONTRACT)
     except NotComparable as error:
         return msgspec.structs.replace(found, why=error.sentence)

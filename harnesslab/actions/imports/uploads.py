@@ -84,13 +84,13 @@ def run_import(payload: dict[str, Any], progress: Callable[[int, str], bool]) ->
     """Do an import job; `progress(rollouts, message)` returns False to stop. What is stored by then stays."""
     place = Path(payload["path"])
 
-    def told(count: int) -> None:
+    def report(count: int) -> None:
         if not progress(count, f"{count} rollouts stored"):
             raise InterruptedError
 
     unit = Unit(payload["name"], {payload["name"]: InputFile.of_path(place)})
     try:
-        results = [asdict(result) for result in import_units(expand(unit), project=payload["project"], progress=told)]
+        results = [asdict(result) for result in import_units(expand(unit), project=payload["project"], progress=report)]
     except InterruptedError:
         return {"results": [], "cancelled": True}
     return {"results": results}

@@ -33,7 +33,7 @@ def order(recipe: Recipe, belonging: Belonging, *, user: User | None = None, key
     )
 
 
-def order_all(asked: Iterable[tuple[Recipe, Belonging]], *, group: str, user: User | None = None) -> None:
+def order_all(recipes: Iterable[tuple[Recipe, Belonging]], *, group: str, user: User | None = None) -> None:
     """Queue fresh rollouts of a group that has none yet, at most one a case and trial."""
     waiting = (
         Job(
@@ -45,7 +45,7 @@ def order_all(asked: Iterable[tuple[Recipe, Belonging]], *, group: str, user: Us
             total=recipe.case.budgets.steps,
             created_by=user,
         )
-        for recipe, belonging in asked
+        for recipe, belonging in recipes
     )
     jobs.enqueue_all(waiting, wake_ups=reruns.WOKEN)
 

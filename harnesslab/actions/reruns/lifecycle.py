@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from harnesslab.accounts.models import User
-from harnesslab.actions.comparisons import prepare
+from harnesslab.actions.comparisons import keep_paths
 from harnesslab.actions.jobs import lifecycle as jobs
 from harnesslab.core.contracts.contract import Contract, Level
 from harnesslab.core.errors import Conflict, InvalidValue
@@ -150,8 +150,7 @@ def conclude(rollout: Rollout, *, diverged: bool) -> Conclusion:
         return Conclusion(None, None)
     rerun = get_rerun(rollout.rerun_id)
     contract = Contract(Level(rerun.level))
-    for each in (rerun.parent_id, rollout.pk):
-        prepare(each, contract)
+    keep_paths((rerun.parent_id, rollout.pk), contract)
     bad = _bad(rerun.regression, rollout)
     same = same_as(rerun.parent, rollout, contract, diverged=diverged)
     if same is False and not diverged:

@@ -77,7 +77,7 @@ def compare_traces(a: TraceReader, b: TraceReader, contract: Contract) -> Compar
     )
 
 
-def first_divergence(a: TraceReader, b: TraceReader, contract: Contract) -> Divergence | None:
+def parting(a: TraceReader, b: TraceReader, contract: Contract) -> Divergence | None:
     """Say where two traces part under a contract, and why; None where they don't. Raises `NotComparable`."""
     declared = [pair for pair in compare(a.manifest, b.manifest) if pair.difference is Difference.DIFFERENT]
     return _divergence(a, b, a.path(contract), b.path(contract), declared)

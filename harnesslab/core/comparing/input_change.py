@@ -13,7 +13,7 @@ from harnesslab.core.trace.messages import MessageView, view
 class InputChange:
     """Payload positions by what became of them; `clipped` pairs (before, after)."""
 
-    kept: int
+    unchanged: int
     added: tuple[int, ...]
     dropped: tuple[int, ...]
     clipped: tuple[tuple[int, int], ...]

@@ -84,48 +84,50 @@ def reasons_of(document: Mapping[str, JSON]) -> Reasons:
     )
 
 
-def brief(reason: str, found: Reasons) -> str:
+def brief(reason: str, reasons: Reasons) -> str:
     """Say in a few words why it was so decided."""
     parts = []
-    if found.lost:
-        parts.append(f"lost {listed(found.lost)}")
-    if found.new:
-        parts.append(f"gained {listed(found.new)}")
+    if reasons.lost:
+        parts.append(f"lost {listed(reasons.lost)}")
+    if reasons.new:
+        parts.append(f"gained {listed(reasons.new)}")
     decided = next(
-        (each for each in found.secondary if each.outcome in (FavouredSide.CANDIDATE, FavouredSide.BASELINE)), None
+        (each for each in reasons.secondary if each.outcome in (FavouredSide.CANDIDATE, FavouredSide.BASELINE)), None
     )
     if decided is not None and not parts:
         parts.append(f"{words(decided.name)} {_value(decided.before)} → {_value(decided.after)}")
-    if reason == "infra_sensitive_verdict" and found.untrusted:
-        parts.append(f"verdict depends on {listed(found.untrusted)}")
+    if reason == "infra_sensitive_verdict" and reasons.untrusted:
+        parts.append(f"verdict depends on {listed(reasons.untrusted)}")
     return "; ".join(parts) or reason_words(reason)
 
 
-def sentences(found: Reasons) -> list[str]:
+def sentences(reasons: Reasons) -> list[str]:
     """Say every reason, one sentence each."""
-    said = [f"Refused as a comparison: {found.refused}."] if found.refused else []
-    if found.new:
-        said.append(f"Newly solved: {', '.join(found.new)}.")
-    if found.lost:
-        said.append(f"Regressions: {', '.join(found.lost)}.")
-    if found.untrusted:
+    said = [f"Refused as a comparison: {reasons.refused}."] if reasons.refused else []
+    if reasons.new:
+        said.append(f"Newly solved: {', '.join(reasons.new)}.")
+    if reasons.lost:
+        said.append(f"Regressions: {', '.join(reasons.lost)}.")
+    if reasons.untrusted:
         said.append(
-            f"Its verdict can't be trusted in {', '.join(found.untrusted)}: crash, infrastructure or no judgement."
+            f"Its verdict can't be trusted in {', '.join(reasons.untrusted)}: crash, infrastructure or no judgement."
         )
-    if found.baseline_untrusted:
-        said.append(f"The baseline's verdict can't be trusted in {', '.join(found.baseline_untrusted)}.")
-    said += [_secondary(each) for each in found.secondary]
-    if found.p is not None:
-        said.append(f"Two-sided p = {found.p:.3g} ({found.method or 'method not stated'}).")
-    if (count := found.attributable) is not None:
+    if reasons.baseline_untrusted:
+        said.append(f"The baseline's verdict can't be trusted in {', '.join(reasons.baseline_untrusted)}.")
+    said += [_secondary(each) for each in reasons.secondary]
+    if reasons.p is not None:
+        said.append(f"Two-sided p = {reasons.p:.3g} ({reasons.method or 'method not stated'}).")
+    if (count := reasons.attributable) is not None:
         said.append(attributed(*count))
-    if found.faults:
-        said.append(f"Measurement fault: {', '.join(found.faults)} parted though the change had not acted.")
-    if found.provisional:
+    if reasons.faults:
+        said.append(f"Measurement fault: {', '.join(reasons.faults)} parted though the change had not acted.")
+    if reasons.provisional:
         said.append("Provisional: one trial a case, on an engine that is not certified to repeat its answers.")
-    if found.not_shown:
-        unknown = f"{len(found.not_shown)} condition{'s are' if len(found.not_shown) != 1 else ' is'} not shown equal"
-        said.append(f"{unknown} on both sides, since unknown somewhere: {listed(found.not_shown)}.")
+    if reasons.not_shown:
+        unknown = (
+            f"{len(reasons.not_shown)} condition{'s are' if len(reasons.not_shown) != 1 else ' is'} not shown equal"
+        )
+        said.append(f"{unknown} on both sides, since unknown somewhere: {listed(reasons.not_shown)}.")
     return said
 
 

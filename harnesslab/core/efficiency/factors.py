@@ -124,22 +124,27 @@ class Levers:
     total: Lever
 
 
-def tokens_of(found: TraceStatistics, view: View) -> int | None:
+def tokens_of(statistics: TraceStatistics, view: View) -> int | None:
     """Return the tokens of a rollout; None where it had answers and none states any."""
-    parts = {"input": (found.input, found.served_input), "output": (found.output, found.served_output)}
+    parts = {
+        "input": (statistics.input, statistics.served_input),
+        "output": (statistics.output, statistics.served_output),
+    }
     names = ("input", "output") if view.kind is TokenKind.TOTAL else (view.kind.value,)
     total = 0
     for name in names:
         billed, served = parts[name]
-        if (billed is None and found.calls) or (view.answers is Answers.USED and served is None and found.served):
+        if (billed is None and statistics.calls) or (
+            view.answers is Answers.USED and served is None and statistics.served
+        ):
             return None
         total += (billed or 0) + ((served or 0) if view.answers is Answers.USED else 0)
     return total
 
 
-def calls_of(found: TraceStatistics, view: View) -> int:
+def calls_of(statistics: TraceStatistics, view: View) -> int:
     """Return the answers of a rollout that are counted."""
-    return found.calls + (found.served if view.answers is Answers.USED else 0)
+    return statistics.calls + (statistics.served if view.answers is Answers.USED else 0)
 
 
 def identity(cells: Iterable[Cell], view: View) -> Identity:

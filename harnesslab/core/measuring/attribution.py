@@ -106,6 +106,6 @@ def _changed(stated: Collection[str] | None, before: Firings, after: Firings) ->
     return {name for name in {*before, *after} if list(before.get(name, ())) != list(after.get(name, ()))}
 
 
-def measurement_faults(found: Sequence[Attribution]) -> list[Attribution]:
+def measurement_faults(attributions: Sequence[Attribution]) -> list[Attribution]:
     """Return the cases that parted though the change had not acted: under a valid gate there must be none."""
-    return [each for each in found if each.origin in (DifferenceOrigin.INCIDENTAL, DifferenceOrigin.VERDICT)]
+    return [each for each in attributions if each.origin in (DifferenceOrigin.INCIDENTAL, DifferenceOrigin.VERDICT)]

@@ -32,7 +32,7 @@ class Transition:
     moves: tuple[Move, ...]
 
     @property
-    def kept(self) -> bool:
+    def unmoved(self) -> bool:
         """Whether the outcome is the same on both sides."""
         return self.before == self.after
 

@@ -63,7 +63,10 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a model answered; what the engine did not state is None, never a guess."""
+    """What a model answered; what the engine did not state is None, never a guess.
+
+    Its fields are `ModelCall`'s of the same names: a call is recorded as it was answered.
+    """
 
     text: str | None = None
     reasoning: str | None = None

@@ -34,12 +34,12 @@ class RequestKeys:
         self._reader = ContentReader(Contract(Level.TEXT, tuple(rules)), payloads)
         self._inputs = ListDigests()
 
-    def key(self, agent: str, window: Window, tools: int | None, asked: Mapping[str, JSON]) -> bytes:
+    def key(self, agent: str, window: Window, tools: int | None, request: Mapping[str, JSON]) -> bytes:
         """Return the key of the next request of an agent."""
         added = [self._reader.payload_digest(position) for position in window.add]
         given = self._inputs.change(agent, window.keep, added)
         schemas = "" if tools is None else self._reader.payload_digest(tools).hex()
-        settings = {name: value for name, value in asked.items() if name not in _UNASKED}
+        settings = {name: value for name, value in request.items() if name not in _UNASKED}
         return sha256(canonical_bytes([agent, given.hex(), schemas, settings]))
 
 
@@ -53,13 +53,13 @@ class Miss:
     """Event position of the nearest recorded request that was not served yet."""
     recorded: str = ""
     """The differing text as recorded."""
-    asked: str = ""
+    now: str = ""
     """The differing text as asked now."""
 
     def to_json(self) -> JSON:
         """Return the miss as it is kept in a trace."""
         kept: dict[str, JSON] = {"boundary": self.boundary, "why": self.why, "nearest": self.nearest}
-        return {**kept, "recorded": self.recorded, "asked": self.asked}
+        return {**kept, "recorded": self.recorded, "asked": self.now}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Record:
         failed: dict[str, _Asked] = {}
         for index, event in enumerate(self._trace.events):
             if isinstance(event, ModelCall):
-                key = keys.key(event.agent, event.input, event.tools, asked(event))
+                key = keys.key(event.agent, event.input, event.tools, settings_of(event))
                 earlier = failed.pop(event.agent, None)
                 if earlier is not None and not earlier.again(key, event):
                     self._add(earlier)
@@ -181,7 +181,7 @@ class Record:
         return Miss(f"tool:{name}", f"{name} was called in step {step + 1}, and the record holds no further call of it")
 
 
-def asked(event: ModelCall) -> Mapping[str, JSON]:
+def settings_of(event: ModelCall) -> Mapping[str, JSON]:
     """Return the settings that the harness stated, without what the worker added."""
     stated = event.extra.get(ASKED)
     return stated if isinstance(stated, Mapping) else event.settings

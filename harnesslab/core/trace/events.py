@@ -291,6 +291,8 @@ def from_json(value: JSON) -> AnyEvent:
     """Read an event; raises `msgspec.ValidationError`, whose text names the place, for anything else."""
     try:
         return msgspec.convert(value, type=AnyEvent)  # type: ignore[no-any-return]
+    except UnicodeEncodeError as error:  # of the sentence that would name an unknown kind
+        raise msgspec.ValidationError(f"no such kind of event: {error.object!a}") from None
     except msgspec.ValidationError:
         if b'"$number"' not in canonical_bytes(value):
             raise

@@ -14,7 +14,7 @@ from harnesslab.core.trace.messages import text_of
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.core.trace.usage import atif as usage_of
 from harnesslab.formats.reading.fields import Transcript
-from harnesslab.formats.reading.values import instant, items, mapping, number, objects, seconds, stated, text, whole
+from harnesslab.formats.reading.values import instant, items, mapping, not_empty, number, objects, seconds, text, whole
 
 _MAX_NESTING = 12
 Lookup = Callable[[str], Mapping[str, JSON]]
@@ -116,7 +116,7 @@ class _Walk:
             )
         else:
             self._model_call(step, tuple(calls.values()), origin)
-        said = stated({"content": message, "reasoning_content": step.get("reasoning_content")})
+        said = not_empty({"content": message, "reasoning_content": step.get("reasoning_content")})
         wire: list[JSON] = [
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
             for call in calls.values()
@@ -132,7 +132,7 @@ class _Walk:
             self.reader.model = self.reader.model or model
         common["extra"] = {
             **common["extra"],
-            **stated(
+            **not_empty(
                 {
                     "cost_usd": metrics.get("cost_usd"),
                     "metrics": metrics.get("extra"),
@@ -191,7 +191,7 @@ class _Walk:
         contents = [result["content"] for result in results if "content" in result]
         common = self._common(step, origin)
         extra = [item for result in results if (item := result.get("extra"))]
-        facts = stated({"result": extra, "raw_arguments": common["extra"].get("raw_arguments")})
+        facts = not_empty({"result": extra, "raw_arguments": common["extra"].get("raw_arguments")})
         self.reader.builder.add(
             ToolCall(
                 name=call.name,

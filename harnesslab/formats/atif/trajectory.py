@@ -14,7 +14,7 @@ from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.atif.events import TrajectoryReader
 from harnesslab.formats.reading.inputs import Report, Unit
 from harnesslab.formats.reading.sniff import Shape
-from harnesslab.formats.reading.values import case_of, instant, items, mapping, number, objects, only, stated, text
+from harnesslab.formats.reading.values import case_of, instant, items, mapping, not_empty, number, objects, only, text
 
 NAME = "atif"
 MISSING = "model: ATIF keeps the conversation, not the requests as sent; no sampling settings or seed"
@@ -79,7 +79,7 @@ def facts_of(document: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return what a trajectory states as a whole."""
     found: dict[str, JSON] = {key: document.get(key) for key in _FACTS}
     found["agent"] = {key: value for key, value in mapping(document.get("agent")).items() if key != "tool_definitions"}
-    return stated(found)
+    return not_empty(found)
 
 
 def _recording(document: Mapping[str, JSON], source: Source, report: Report) -> Recording:

@@ -11,7 +11,7 @@ from harnesslab.core.trace import usage
 from harnesslab.core.trace.events import HarnessAction, RolloutStarted, SubagentCall, ToolRequest, UserTurn
 from harnesslab.core.trace.messages import text_of, view
 from harnesslab.core.trace.trace import TraceBuilder
-from harnesslab.formats.reading.fields import Transcript, elapsed, given, moment, tool_call
+from harnesslab.formats.reading.fields import Transcript, elapsed, moment, tool_call, without_nulls
 from harnesslab.formats.reading.inputs import JsonLine, Report
 from harnesslab.formats.reading.values import items, mapping, number, text
 
@@ -111,7 +111,7 @@ class Session:
         merged: dict[str, JSON] = {"role": "assistant", "content": _content(parts)}
         if last.get("model") == "<synthetic>" or line.value.get("isApiErrorMessage"):
             name = "api error" if line.value.get("isApiErrorMessage") else "synthetic reply"
-            detail = {**given(last, "content", "usage"), "content": merged["content"]}
+            detail = {**without_nulls(last, "content", "usage"), "content": merged["content"]}
             self.builder.add(HarnessAction(name=name, detail=detail, step=max(self._step, 0), **fields))
             return
         self._step, self._left = self._step + 1, False
@@ -128,7 +128,7 @@ class Session:
             finish_reason=stop or None,
             usage=usage.anthropic(last.get("usage")),
             response_id=text(last.get("id")) or None,
-            extra=given({"request_id": line.value.get("requestId"), "usage": last.get("usage")}),
+            extra=without_nulls({"request_id": line.value.get("requestId"), "usage": last.get("usage")}),
         )
         self._say(agent, merged)
         for emitted, request in enumerate(seen.tool_calls):
@@ -150,7 +150,9 @@ class Session:
             return
         said = content if not results else rest
         step = max(self._step, 0) if row.get("isMeta") or row.get("isCompactSummary") else self._step + 1
-        notes = {key: value for key, value in given(row, *_ENVELOPE).items() if not isinstance(value, bool) or value}
+        notes = {
+            key: value for key, value in without_nulls(row, *_ENVELOPE).items() if not isinstance(value, bool) or value
+        }
         if row.get("isMeta") or row.get("isCompactSummary"):
             name = "compact summary" if row.get("isCompactSummary") else "meta message"
             self.builder.add(HarnessAction(name=name, detail=said, step=step, extra=notes, **fields))
@@ -189,7 +191,7 @@ class Session:
         child = self._prompts.get(text(asked.get("prompt"))) if request.name in _SPAWNING else None
         child = child or (text(mapping(fields.get("result")).get("agentId")) if request.name in _SPAWNING else "")
         if child and child in self._transcripts:
-            extra = given({"id": request.id, "seen": fields.get("seen"), "emitted": waiting.emitted})
+            extra = without_nulls({"id": request.id, "seen": fields.get("seen"), "emitted": waiting.emitted})
             kept = {key: fields[key] for key in ("at", "latency", "origin", "error", "agent") if key in fields}
             name = text(asked.get("subagent_type")) or request.name
             output, step = fields.get("result"), waiting.step
@@ -203,7 +205,7 @@ class Session:
     def _harness(self, row: Mapping[str, JSON], fields: dict[str, Any]) -> None:
         """Append a line that is neither user nor assistant: compaction, hooks, permissions, snapshots, notices."""
         kind = text(row.get("subtype")) or text(row.get("type"))
-        detail = given(row, *_ENVELOPE)
+        detail = without_nulls(row, *_ENVELOPE)
         if kind == "compact_boundary":
             self._transcript(fields["agent"]).restart()
         self.builder.add(HarnessAction(name=kind.replace("_", " "), detail=detail, step=max(self._step, 0), **fields))

@@ -20,7 +20,7 @@ from harnesslab.core.trace.messages import text_of
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.codex.payloads import dialect, from_output, result, texts
 from harnesslab.formats.openai.response_items import Walk, kind_of
-from harnesslab.formats.reading.fields import elapsed, epoch_time, given, moment, rows_of, stem
+from harnesslab.formats.reading.fields import elapsed, epoch_time, moment, rows_of, stem, without_nulls
 from harnesslab.formats.reading.inputs import JsonLine, Report, Unit
 from harnesslab.formats.reading.sniff import Shape
 from harnesslab.formats.reading.values import mapping, number, text, whole
@@ -137,7 +137,7 @@ class _Session:
                 case "session_meta" if payload is meta:
                     pass
                 case "compacted":
-                    self._note("compacted", given(payload, "replacement_history"), at, origin)
+                    self._note("compacted", without_nulls(payload, "replacement_history"), at, origin)
                     self._compact(payload)
                 case str(kind):
                     if kind == "turn_context":
@@ -147,7 +147,7 @@ class _Session:
 
     def _settings(self, turn: Mapping[str, JSON]) -> None:
         model = {"model": text(turn.get("model"))} if turn.get("model") else {}
-        settings = given({key: turn.get(key) for key in ("effort", "summary")})
+        settings = without_nulls({key: turn.get(key) for key in ("effort", "summary")})
         self.walk.flush()
         self.walk.call_fields = {**self.walk.call_fields, **model, "settings": settings}
 
@@ -191,7 +191,7 @@ class _Session:
             return
         else:
             self._turn(kind, payload)
-            self._note(kind or "event", given(payload, "type"), at, origin)
+            self._note(kind or "event", without_nulls(payload, "type"), at, origin)
 
     def _turn(self, kind: str, payload: Mapping[str, JSON]) -> None:
         if kind == "task_started":

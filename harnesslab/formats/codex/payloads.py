@@ -7,7 +7,7 @@ from typing import Any
 
 from harnesslab.core.canonical import JSON, parse
 from harnesslab.core.trace.messages import text_of
-from harnesslab.formats.reading.fields import given
+from harnesslab.formats.reading.fields import without_nulls
 from harnesslab.formats.reading.values import mapping, number, text, whole
 
 
@@ -26,7 +26,7 @@ def result(payload: Mapping[str, JSON]) -> JSON:
     for key in ("aggregated_output", "result", "content_items"):
         if payload.get(key) is not None:
             return payload[key]
-    return given({key: payload.get(key) for key in ("stdout", "stderr", "success", "changes", "error")})
+    return without_nulls({key: payload.get(key) for key in ("stdout", "stderr", "success", "changes", "error")})
 
 
 def from_output(output: JSON) -> dict[str, Any]:

@@ -28,11 +28,11 @@ from harnesslab.formats.reading.values import (
     instant,
     items,
     mapping,
+    not_empty,
     number,
     objects,
     only,
     some,
-    stated,
     text,
 )
 
@@ -153,7 +153,7 @@ def _folder(unit: Unit, source: Source, report: Report) -> Recording:
     if said := harbor_result.verification(result, reward, output, tests):
         builder.add(msgspec.structs.replace(said, step=max(reader.step, 0)))
     known = agent_conditions(trajectory, reader.model)
-    facts = stated(
+    facts = not_empty(
         {
             "result": harbor_result.facts_of(result),
             "trajectory": facts_of(trajectory),
@@ -263,8 +263,8 @@ def _row(row: Mapping[str, JSON], source: Source) -> Recording:
     }
     facts = {
         "result": harbor_result.facts_of(result),
-        "response": stated({key: value for key, value in response.items() if key not in ("output", "tools")}),
-        **stated({"reward": row.get("reward"), "instance_id": row.get("instance_id")}),
+        "response": not_empty({key: value for key, value in response.items() if key not in ("output", "tools")}),
+        **not_empty({"reward": row.get("reward"), "instance_id": row.get("instance_id")}),
     }
     missing = "model: the row keeps the conversation, not the requests as sent"
     return recording(result, builder, source, reward, known, facts, missing)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.measuring.experiments import ExperimentKind, ExperimentRecord
-from harnesslab.formats.reading.values import instant, items, mapping, stated, text, whole
+from harnesslab.formats.reading.values import instant, items, mapping, not_empty, text, whole
 
 
 def is_job(document: Mapping[str, JSON]) -> bool:
@@ -43,7 +43,7 @@ def record(
         metrics=stats,
         started_at=instant(summary.get("started_at")),
         ended_at=instant(summary.get("finished_at")),
-        facts=stated(
+        facts=not_empty(
             {
                 "format": "harbor",
                 "job": dict(summary),

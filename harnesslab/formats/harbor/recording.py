@@ -11,7 +11,7 @@ from harnesslab.core.trace.events import RolloutStarted
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.harbor import job as harbor_job
 from harnesslab.formats.harbor import result as harbor_result
-from harnesslab.formats.reading.values import instant, mapping, stated, text
+from harnesslab.formats.reading.values import instant, mapping, not_empty, text
 
 _UNKNOWN = "not recorded by Harbor trials"
 _REASONS = {
@@ -35,7 +35,7 @@ def recording(
     beside, job = around or {}, (around or {}).get("config.json", {})
     number, replaced = harbor_job.place_of(result, [row for name, row in beside.items() if "/" in name], job)
     outcome = Outcome.INTERRUPTED if replaced else harbor_result.outcome_of(result, reward)
-    values = {**stated(known), **stated(harbor_result.conditions(result))}
+    values = {**not_empty(known), **not_empty(harbor_result.conditions(result))}
     manifest = Manifest.of(values, unknown=_UNKNOWN, reasons=_REASONS)
     builder.events.insert(0, RolloutStarted(manifest=manifest.digest))
     return Recording(

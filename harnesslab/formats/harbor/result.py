@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from harnesslab.core.canonical import JSON
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.trace.events import TestResult, Verification
-from harnesslab.formats.reading.values import instant, mapping, number, objects, seconds, stated, text
+from harnesslab.formats.reading.values import instant, mapping, not_empty, number, objects, seconds, text
 
 TRIAL_KEYS = {"trial_name", "task_name"}
 PHASES = ("environment_setup", "agent_setup", "agent_execution", "verifier")
@@ -131,4 +131,4 @@ def facts_of(result: Mapping[str, JSON]) -> dict[str, JSON]:
     details = objects(agent.get("rollout_details"))
     if details:
         agent["rollout_details"] = f"{len(details)} parts, kept with the model calls where they match"
-    return stated({**result, "agent_result": stated(agent)})
+    return not_empty({**result, "agent_result": not_empty(agent)})

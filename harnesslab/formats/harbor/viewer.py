@@ -30,10 +30,10 @@ from harnesslab.formats.reading.values import (
     instant,
     items,
     mapping,
+    not_empty,
     objects,
     only,
     seconds,
-    stated,
     text,
     whole,
 )
@@ -85,7 +85,7 @@ def _recording(document: Mapping[str, JSON], source: Source, report: Report) -> 
         missing="model: the requests are not recorded; neither agent nor model is named",
         started_at=began,
         ended_at=max(times) if times else None,
-        facts=stated({key: value for key, value in document.items() if key not in ("steps", "verifierLog")}),
+        facts=not_empty({key: value for key, value in document.items() if key not in ("steps", "verifierLog")}),
     )
 
 
@@ -104,7 +104,7 @@ def _add_steps(builder: TraceBuilder, steps: list[JSON], began: datetime | None)
         common: dict[str, Any] = {
             "at": seconds(began, instant(step.get("timestamp"))),
             "origin": f"step {step.get('index', position)}",
-            "extra": stated({"mutations": step.get("mutations"), "edits": step.get("edits")}),
+            "extra": not_empty({"mutations": step.get("mutations"), "edits": step.get("edits")}),
         }
         said = step.get("text")
         if step.get("role") == "agent":

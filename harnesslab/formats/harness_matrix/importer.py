@@ -20,10 +20,10 @@ from harnesslab.formats.reading.values import (
     instant,
     items,
     mapping,
+    not_empty,
     number,
     objects,
     some,
-    stated,
     text,
     whole,
 )
@@ -97,7 +97,7 @@ def _recording(results: Results, trial: Trial, source: Source) -> Recording:
         missing=_MISSING,
         started_at=begun,
         ended_at=begun + timedelta(seconds=took) if begun and took is not None else None,
-        facts=stated({"trial": facts, "class": results.group(trial.scenario)}),
+        facts=not_empty({"trial": facts, "class": results.group(trial.scenario)}),
     )
 
 
@@ -125,7 +125,7 @@ def _add_events(builder: TraceBuilder, results: Results, trial: Trial) -> None:
         Verification(
             passed=solved,
             reward=float(solved),
-            scores=stated({"one_shot": row.get("one_shot"), "eventual": row.get("eventual")}),
+            scores=not_empty({"one_shot": row.get("one_shot"), "eventual": row.get("eventual")}),
             tests=tuple(_test(check) for check in checks),
             error="; ".join(str(fail) for fail in items(row.get("hard_fails"))) or None,
         )
@@ -144,7 +144,7 @@ def _tool_call(call: Mapping[str, JSON], place: int) -> ToolCall:
         arguments=call.get("input"),
         has_result=False,
         error=text(call.get("error")) or (result if failed else None),
-        extra=stated({"outcome": call.get("outcome")}),
+        extra=not_empty({"outcome": call.get("outcome")}),
         origin=f"tool call {place}",
     )
 
@@ -162,7 +162,7 @@ def _add_reply(builder: TraceBuilder, results: Results, trial: Trial, reply: str
             text=reply,
             finish_reason=text(next(reversed(items(wire.get("finish_reasons"))), None)) or None,
             usage=Usage(input=total - output, output=output) if known and total and output else None,
-            extra=stated({"stands_for": "all model calls of the trial", "turns": usage.get("turns")}),
+            extra=not_empty({"stands_for": "all model calls of the trial", "turns": usage.get("turns")}),
         )
     )
 

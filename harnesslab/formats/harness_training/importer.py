@@ -17,7 +17,7 @@ from harnesslab.formats.harness_training.run import Run, budgets, manifest_of, r
 from harnesslab.formats.harness_training.steps import StepsReader
 from harnesslab.formats.reading.inputs import InputFile, Report, Unit, json_lines
 from harnesslab.formats.reading.sniff import Shape
-from harnesslab.formats.reading.values import attempt, instant, mapping, number, some, stated, text
+from harnesslab.formats.reading.values import attempt, instant, mapping, not_empty, number, some, text
 
 NAME = "harness-training"
 OUTCOMES = {
@@ -110,7 +110,7 @@ def _run_of(unit: Unit, report: Report) -> Run:
     if INDEX in unit.files:
         facts |= {"indexed": bool(rows)} | ({"index": rows[-1]} if rows else {})
     if MEMO in unit.files:
-        facts |= stated({"learning": unit.files[MEMO].read().decode("utf-8", "replace")})
+        facts |= not_empty({"learning": unit.files[MEMO].read().decode("utf-8", "replace")})
     return Run(unit, digest, document, facts)
 
 
@@ -165,7 +165,7 @@ def _recording(run: Run, task: str, path: str, position: int, report: Report) ->
     archived = bool(path) and run.unit.folder and not path.endswith(f"/{_STEPS}")
     facts, chain = _task_files(run.unit, task, report)
     if archived:
-        result, facts, chain = {}, stated({"superseded": True, "execution_drift": facts.get("execution_drift")}), []
+        result, facts, chain = {}, not_empty({"superseded": True, "execution_drift": facts.get("execution_drift")}), []
     builder = TraceBuilder()
     reader = _reader(run, builder, report, path, chain)
     if path:
@@ -194,7 +194,7 @@ def _recording(run: Run, task: str, path: str, position: int, report: Report) ->
         started_at=instant(result.get("started_at")),
         ended_at=instant(result.get("finished_at")),
         budgets=budgets(run),
-        facts=stated({"experiment": run.facts, "rollout": {**result, **facts}}),
+        facts=not_empty({"experiment": run.facts, "rollout": {**result, **facts}}),
     )
 
 
@@ -232,7 +232,7 @@ def _task_files(unit: Unit, task: str, report: Report) -> tuple[dict[str, JSON],
             facts[short.removesuffix(".jsonl")] = [row for _, row in json_lines(file.read(), report, name)]
         elif short.endswith(".json"):
             facts[short.removesuffix(".json")] = _document(file, name, report)
-    return stated(facts), chain
+    return not_empty(facts), chain
 
 
 def _document(file: InputFile, name: str, report: Report) -> JSON:

@@ -10,7 +10,7 @@ from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.running.rollout import Replayability
 from harnesslab.formats.harness_training.steps import StepsReader
 from harnesslab.formats.reading.inputs import Unit
-from harnesslab.formats.reading.values import items, mapping, number, stated, text
+from harnesslab.formats.reading.values import items, mapping, not_empty, number, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def manifest_of(run: Run, task: str, reader: StepsReader) -> Manifest:
         "sampling.max_tokens": provider.get("max_tokens"),
         "sampling.reasoning_effort": provider.get("reasoning_effort"),
         "seeds.seed": provider.get("seed"),
-        "environment.pins": stated({"execution": plugins.get("execution"), "llm_cache": plugins.get("llm_cache")})
+        "environment.pins": not_empty({"execution": plugins.get("execution"), "llm_cache": plugins.get("llm_cache")})
         or None,
         "serving.concurrency": config.get("max_rollout_concurrency"),
         **{f"budgets.{name}": value for name, value in budgets(run).items()},

@@ -17,7 +17,7 @@ from harnesslab.core.trace.events import Fidelity, HarnessAction, ModelCall, Too
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.core.trace.usage import harness_training as usage_of
 from harnesslab.formats.reading.inputs import Report
-from harnesslab.formats.reading.values import flag, items, mapping, number, objects, stated, text, whole
+from harnesslab.formats.reading.values import flag, items, mapping, not_empty, number, objects, text, whole
 
 RULES = ("context_window_retrimmed", "observation_clipped", "context_groups_dropped")
 """Events of the harness that are named rules by themselves."""
@@ -98,7 +98,7 @@ class StepsReader:
         common |= _started(common["at"], number(row.get("llm_latency_sec")))
         self._calls, self._asked = objects(done.get("calls")), 0
         response = mapping(done.get("response"))
-        common["extra"] |= stated(
+        common["extra"] |= not_empty(
             {"argument_errors": [call["args_error"] for call in self._calls if "args_error" in call]}
         )
         self.builder.model_call(
@@ -165,7 +165,7 @@ class StepsReader:
         name, arguments, raw, extra = self._asked_for(whole(row.get("call_index")))
         chain = self.actions[self._done] if self.actions else {}
         self._done += 1
-        common["extra"] |= stated(
+        common["extra"] |= not_empty(
             {**extra, **{key: result.get(key) for key in ("reward", "terminated", "truncated", "info", "metrics")}}
         )
         self.builder.add(

@@ -16,7 +16,7 @@ from harnesslab.core.trace.usage import inspect as usage_of
 from harnesslab.formats.inspect.messages import Pools, requests, sent, spoken
 from harnesslab.formats.inspect.scores import verification
 from harnesslab.formats.inspect.spans import Spans
-from harnesslab.formats.reading.values import instant, items, mapping, number, objects, seconds, stated, text
+from harnesslab.formats.reading.values import instant, items, mapping, not_empty, number, objects, seconds, text
 
 _MAX_NESTING = 20
 _MAX_CHANGES = 2_000_000
@@ -103,7 +103,7 @@ class SampleReader:
         self.tools = self.tools or tools
         recorded = request is not None or bool(event.get("input") or event.get("input_refs"))
         self.unrecorded += not (recorded and (choices or event.get("error")))
-        config = stated(mapping(event.get("config")))
+        config = not_empty(mapping(event.get("config")))
         facts = {key: event.get(key) for key in ("role", "retries", "cache", "pending")}
         made = self.builder.model_call(
             request.messages if request else self.pools.input(event),
@@ -115,7 +115,7 @@ class SampleReader:
             served_from_cache={"read": True, "write": False}.get(text(event.get("cache"))),
             latency=_latency(event, output),
             usage=usage_of(output.get("usage")),
-            extra=stated(
+            extra=not_empty(
                 {
                     **facts,
                     "config": config if request else None,
@@ -149,7 +149,7 @@ class SampleReader:
                 timed_out=error.get("type") == "timeout",
                 emitted=self._emitted.get(known),
                 latency=number(event.get("working_time")) or _took(event),
-                extra=stated({"truncated": event.get("truncated"), "agent": event.get("agent")}),
+                extra=not_empty({"truncated": event.get("truncated"), "agent": event.get("agent")}),
                 **self._common(event, agent, origin),
             )
         )
@@ -161,7 +161,7 @@ class SampleReader:
             verification(
                 self.pools.resolve(event.get("score")),
                 agent.removeprefix("scorer/") if agent.startswith("scorer/") else "score",
-                extra=stated({"target": event.get("target"), "intermediate": intermediate or None}),
+                extra=not_empty({"target": event.get("target"), "intermediate": intermediate or None}),
                 **self._common(event, "", origin),
             )
         )

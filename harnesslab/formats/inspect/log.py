@@ -17,7 +17,7 @@ from harnesslab.formats.inspect.events import SampleReader
 from harnesslab.formats.inspect.messages import Pools, chat_message
 from harnesslab.formats.inspect.scores import verification
 from harnesslab.formats.reading.conversation import add_conversation
-from harnesslab.formats.reading.values import instant, items, mapping, number, objects, seconds, stated, text, whole
+from harnesslab.formats.reading.values import instant, items, mapping, not_empty, number, objects, seconds, text, whole
 
 NAME = "inspect"
 _LIMITS = {"time": Outcome.TIMEOUT, "working": Outcome.TIMEOUT, "operator": Outcome.INTERRUPTED}
@@ -91,7 +91,7 @@ def evaluation(log: Log) -> ExperimentRecord:
         metrics={text(score.get("name")): score.get("metrics") for score in objects(results.get("scores"))},
         started_at=instant(stats.get("started_at")) or instant(spec.get("created")),
         ended_at=instant(stats.get("completed_at")),
-        facts=stated({"format": NAME, "status": log.status, "eval": dict(spec), "results": dict(results)}),
+        facts=not_empty({"format": NAME, "status": log.status, "eval": dict(spec), "results": dict(results)}),
     )
 
 
@@ -205,8 +205,8 @@ def _budgets(log: Log) -> dict[str, float]:
 
 def _generate(log: Log) -> Mapping[str, JSON]:
     return {
-        **stated(mapping(mapping(log.header.get("plan")).get("config"))),
-        **stated(mapping(log.spec.get("model_generate_config"))),
+        **not_empty(mapping(mapping(log.header.get("plan")).get("config"))),
+        **not_empty(mapping(log.spec.get("model_generate_config"))),
     }
 
 
@@ -273,4 +273,4 @@ def _facts(log: Log, sample: Mapping[str, JSON], pools: Pools) -> dict[str, JSON
     about = {key: pools.resolve(sample[key]) for key in _SAMPLE if key in sample}
     header = {key: value for key, value in log.header.items() if key not in ("samples", "reductions", "results")}
     took = seconds(instant(sample.get("started_at")), instant(sample.get("completed_at")))
-    return stated({"log": header, "sample": stated(about), "wall_time": took})
+    return not_empty({"log": header, "sample": not_empty(about), "wall_time": took})

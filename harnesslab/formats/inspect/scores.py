@@ -7,7 +7,7 @@ from typing import Any
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.trace.events import Verification
-from harnesslab.formats.reading.values import mapping, number, stated
+from harnesslab.formats.reading.values import mapping, not_empty, number
 
 
 def verification(score: JSON, name: str, **fields: Any) -> Verification:
@@ -16,7 +16,7 @@ def verification(score: JSON, name: str, **fields: Any) -> Verification:
     value = given.get("value") if given else score
     passed, reward = verdict(value)
     scores = dict(value) if isinstance(value, Mapping) else {name: value}
-    extra = {**fields.pop("extra", {}), **stated({key: item for key, item in given.items() if key != "value"})}
+    extra = {**fields.pop("extra", {}), **not_empty({key: item for key, item in given.items() if key != "value"})}
     return Verification(passed=passed, reward=reward, scores=scores, extra=extra, **fields)
 
 

@@ -136,8 +136,8 @@ def instruction(trace: Trace) -> str:
     return ""
 
 
-def walk(found: Sequence[MlflowSpan]) -> Iterator[MlflowSpan]:
+def walk(spans: Sequence[MlflowSpan]) -> Iterator[MlflowSpan]:
     """Yield spans with all that is in them, outer ones first."""
-    for span in found:
+    for span in spans:
         yield span
         yield from walk(span.inside)

@@ -15,10 +15,10 @@ from harnesslab.core.trace.events import RolloutStarted, ToolCall
 from harnesslab.core.trace.messages import view
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.reading.conversation import model_output
-from harnesslab.formats.reading.fields import epoch_time, given, stem
+from harnesslab.formats.reading.fields import epoch_time, stem, without_nulls
 from harnesslab.formats.reading.inputs import Report, Unit
 from harnesslab.formats.reading.sniff import Shape
-from harnesslab.formats.reading.values import items, mapping, number, stated, text
+from harnesslab.formats.reading.values import items, mapping, not_empty, number, text
 
 NAME = "mlflow-trace"
 _MODEL = {"CHAT_MODEL", "LLM"}
@@ -116,7 +116,7 @@ def _recording(document: Mapping[str, JSON], source: Source, report: Report) -> 
         missing="harness: the trace names none, so nothing can be run again",
         started_at=epoch_time(began),
         ended_at=epoch_time(end),
-        facts=stated({"info": dict(info)}),
+        facts=not_empty({"info": dict(info)}),
     )
 
 
@@ -182,7 +182,7 @@ def _answer(outputs: JSON) -> dict[str, Any]:
 
 def _settings(inputs: Mapping[str, JSON]) -> dict[str, JSON]:
     own = inputs.get("settings")  # of a mirrored rollout
-    return dict(own) if isinstance(own, Mapping) else given(inputs, *_PARTS)
+    return dict(own) if isinstance(own, Mapping) else without_nulls(inputs, *_PARTS)
 
 
 def _sampling(spans: Sequence[_Span]) -> dict[str, JSON]:

@@ -1,1 +1,1 @@
-"""HarnessLab's own JSON lines: what a program writes to bring a trace that no other format holds, by numbered schemas."""
+"""HarnessLab's own JSON lines, by numbered schemas: how a program brings a trace that no other format holds."""

@@ -15,7 +15,7 @@ from harnesslab.core.trace import usage
 from harnesslab.core.trace.messages import text_of, view
 from harnesslab.formats.openai import chat_transcripts
 from harnesslab.formats.openai.exchanges import LoggedExchange, rollouts
-from harnesslab.formats.reading.fields import given, moment, rows_of
+from harnesslab.formats.reading.fields import moment, rows_of, without_nulls
 from harnesslab.formats.reading.inputs import JsonLine, Report, Unit
 from harnesslab.formats.reading.sniff import Shape
 from harnesslab.formats.reading.values import items, mapping, number, text, whole
@@ -148,15 +148,15 @@ def _exchange(row: Mapping[str, JSON], request: Mapping[str, JSON], origin: str,
         at=moment(body.get("created")) or moment(row.get("timestamp")) or moment(row.get("created_at")),
         status=status,
         origin=origin,
-        facts=given(row, *known, *(("messages", "tools", "functions", *_SETTINGS) if request is row else ())),
+        facts=without_nulls(row, *known, *(("messages", "tools", "functions", *_SETTINGS) if request is row else ())),
     )
 
 
 def _settings(request: Mapping[str, JSON], *, apart: bool) -> dict[str, JSON]:
     """Return what a request states beside its messages, tools and model; of a row that is both, what is known."""
     if apart:
-        return given(request, "messages", "tools", "functions", "model")
-    return {key: value for key, value in given(request).items() if key in _SETTINGS}
+        return without_nulls(request, "messages", "tools", "functions", "model")
+    return {key: value for key, value in without_nulls(request).items() if key in _SETTINGS}
 
 
 def _failure(error: JSON, status: int | None, body: Mapping[str, JSON]) -> str | None:
@@ -226,7 +226,7 @@ def _joined(chunks: Sequence[Mapping[str, JSON]]) -> dict[str, JSON]:
     body: dict[str, JSON] = {}
     finish: JSON = None
     for chunk in chunks:
-        body |= given(chunk, "choices", "object")
+        body |= without_nulls(chunk, "choices", "object")
         choice = mapping(next((c for c in items(chunk.get("choices")) if not mapping(c).get("index")), None))
         finish = choice.get("finish_reason") or finish
         ids += items(choice.get("token_ids"))

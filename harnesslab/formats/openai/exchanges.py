@@ -17,7 +17,7 @@ from harnesslab.core.trace.events import Fidelity, RolloutStarted, ToolRequest, 
 from harnesslab.core.trace.messages import view
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.reading.conversation import answer_parts
-from harnesslab.formats.reading.fields import elapsed, epoch_time, given, tool_call
+from harnesslab.formats.reading.fields import elapsed, epoch_time, tool_call, without_nulls
 from harnesslab.formats.reading.values import text
 
 _UNKNOWN = "not recorded by a log of requests and responses"
@@ -218,7 +218,7 @@ def _manifest(first: LoggedExchange, opening: str | None) -> Manifest:
             "sampling.max_tokens": limit,
             "sampling.stop": settings.get("stop"),
             "sampling.reasoning_effort": effort,
-            "sampling.other": given(settings, "reasoning_effort", "metadata", "user", *named) or None,
+            "sampling.other": without_nulls(settings, "reasoning_effort", "metadata", "user", *named) or None,
             "seeds.seed": settings.get("seed"),
             "tools.schemas": digest(first.tools) if first.tools else None,
         },

@@ -16,7 +16,7 @@ from harnesslab.core.canonical import JSON
 from harnesslab.core.trace.events import HarnessAction, ToolRequest, UserTurn
 from harnesslab.core.trace.messages import parse_arguments, text_of, view
 from harnesslab.core.trace.trace import TraceBuilder
-from harnesslab.formats.reading.fields import Transcript, given, tool_call
+from harnesslab.formats.reading.fields import Transcript, tool_call, without_nulls
 from harnesslab.formats.reading.values import mapping, text
 
 SERVED = ("web_search_call", "file_search_call", "image_generation_call", "code_interpreter_call")
@@ -84,8 +84,10 @@ def output_of(items: Sequence[Mapping[str, JSON]]) -> ResponseOutput:
 def _request(item: Mapping[str, JSON]) -> ToolRequest:
     """Read a call of any kind: its name, or else its type, and its arguments, input or action."""
     function = mapping(item.get("function"))
-    given = next((item[key] for key in ("arguments", "input", "action") if key in item), function.get("arguments"))
-    arguments, raw = parse_arguments(given)
+    without_nulls = next(
+        (item[key] for key in ("arguments", "input", "action") if key in item), function.get("arguments")
+    )
+    arguments, raw = parse_arguments(without_nulls)
     if item.get("type") == "custom_tool_call" and arguments is None:
         arguments = raw  # free text by its kind, not broken JSON
     name = text(item.get("name")) or text(function.get("name")) or text(item.get("type"))
@@ -154,7 +156,7 @@ class Walk:
         self._pending += [(self.step, emitted, request) for emitted, request in enumerate(found.calls)]
         for emitted, (request, item) in enumerate(found.served, start=len(found.calls)):
             result = next((item[key] for key in ("results", "result", "outputs") if item.get(key) is not None), None)
-            status = given({"status": item.get("status")})
+            status = without_nulls({"status": item.get("status")})
             known = {"result": result, "has_result": result is not None, "extra": status, "origin": origin}
             self.builder.add(tool_call(request, emitted=emitted, step=self.step, at=at, **known))
 

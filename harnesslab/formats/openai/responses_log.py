@@ -19,7 +19,7 @@ from harnesslab.core.trace.events import HarnessAction, ModelCall, RolloutStarte
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.openai.exchanges import LoggedExchange, rollouts
 from harnesslab.formats.openai.response_items import Walk, output_of
-from harnesslab.formats.reading.fields import epoch_time, given, line_at, moment, rows_of
+from harnesslab.formats.reading.fields import epoch_time, line_at, moment, rows_of, without_nulls
 from harnesslab.formats.reading.inputs import Report, Unit
 from harnesslab.formats.reading.sniff import Shape
 from harnesslab.formats.reading.values import items, mapping, number, text, whole
@@ -92,7 +92,7 @@ def _exchange(row: Mapping[str, JSON], origin: str) -> LoggedExchange:
     found = output_of([mapping(item) for item in items(body.get("output"))])
     return LoggedExchange(
         messages=messages,
-        settings=given(request, "input", "instructions", "tools", "model", "previous_response_id"),
+        settings=without_nulls(request, "input", "instructions", "tools", "model", "previous_response_id"),
         output={
             **found.fields,
             "finish_reason": text(incomplete) or text(body.get("status")) or None,
@@ -109,7 +109,7 @@ def _exchange(row: Mapping[str, JSON], origin: str) -> LoggedExchange:
         status=whole(envelope.get("status_code")),
         origin=origin,
         previous=text(request.get("previous_response_id")),
-        facts=given(row, "request", "response", "body", "output", "object"),
+        facts=without_nulls(row, "request", "response", "body", "output", "object"),
     )
 
 
@@ -164,7 +164,7 @@ def _episode(row: Mapping[str, JSON], origin: str, source: Source, trials: dict[
         missing="model: the episode is one response; its single requests and their responses are not recorded",
         started_at=epoch_time(moment(response.get("created_at"))),
         facts={
-            **given(row, *_KEPT),
+            **without_nulls(row, *_KEPT),
             "response": {key: value for key, value in response.items() if key not in ("output", "tools")},
             "line": origin,
         },
@@ -190,7 +190,7 @@ def _add_episode(builder: TraceBuilder, request: Mapping[str, JSON], response: M
     walk = Walk(builder)
     walk.call_fields = {
         "model": text(response.get("model")) or text(request.get("model")),
-        "settings": given(request, "input", "instructions", "tools", "model", "metadata"),
+        "settings": without_nulls(request, "input", "instructions", "tools", "model", "metadata"),
     }
     walk.tools = request.get("tools") or response.get("tools") or None
     asked, told = request.get("input"), request.get("instructions")
@@ -239,7 +239,9 @@ def _verify(
         return
     verdicts = {Outcome.SOLVED: True, Outcome.FAILED_VERIFICATION: False}
     step = builder.events[-1].step
-    scores = given({key: row.get(key) for key in ("resolved", "patch_exists", "f2p", "p2p", "exact_accuracy", "rmsle")})
+    scores = without_nulls(
+        {key: row.get(key) for key in ("resolved", "patch_exists", "f2p", "p2p", "exact_accuracy", "rmsle")}
+    )
     kept: dict[str, Any] = {"scores": scores, "tests": _tests(row), "error": why if outcome not in verdicts else None}
     builder.add(Verification(step=step, passed=verdicts.get(outcome), reward=reward, **kept))
 

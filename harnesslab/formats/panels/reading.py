@@ -93,7 +93,7 @@ def read_panel(folder: Path) -> PanelFolder:
             refused[place.name] = error.sentence
             continue
         if case.name in found:
-            where = f"{tree.shown(places[case.name])} and {tree.shown(place)}"
+            where = f"{tree.name_in_messages(places[case.name])} and {tree.name_in_messages(place)}"
             raise FormatRefused(f"two cases are named {case.name!r}", where=where, hint="rename one")
         found[case.name], places[case.name] = case, place
     if not found and not refused:
@@ -120,20 +120,22 @@ def _case(tree: PanelTree, place: Path, budgets: Mapping[str, Any]) -> CaseDefin
     task = place / harbor_tasks.TASK
     if not tree.has(place / INSTRUCTION):
         hint = "it says what is asked of the agent"
-        raise FormatRefused(f"no {INSTRUCTION}", where=tree.shown(place), hint=hint)
+        raise FormatRefused(f"no {INSTRUCTION}", where=tree.name_in_messages(place), hint=hint)
     instruction = tree.text(place / INSTRUCTION).removesuffix("\n")
     if not instruction.strip():
-        raise FormatRefused("the instruction is empty", where=tree.shown(place / INSTRUCTION))
+        raise FormatRefused("the instruction is empty", where=tree.name_in_messages(place / INSTRUCTION))
     if tree.has(task) and not tree.has(own):
         parts = harbor_tasks.TaskFolder(
             place.name, instruction, tree.below(place / harbor_tasks.FILES), tree.below(place / harbor_tasks.TESTS)
         )
         document = tree.toml(task)
-        case = harbor_tasks.case_of(document, parts, tree.shown(task))
-        own_budgets = _budgets(tree.shown(task), harbor_tasks.limits(document), {**harbor_tasks.BUDGETS, **budgets})
+        case = harbor_tasks.case_of(document, parts, tree.name_in_messages(task))
+        own_budgets = _budgets(
+            tree.name_in_messages(task), harbor_tasks.limits(document), {**harbor_tasks.BUDGETS, **budgets}
+        )
         return msgspec.structs.replace(case, budgets=own_budgets)
     said = _table(tree, own, CaseFile) if tree.has(own) else CaseFile()
-    where = tree.shown(own)
+    where = tree.name_in_messages(own)
     return CaseDefinition(
         name=_name(said.name or place.name, where),
         instruction=instruction,
@@ -178,7 +180,7 @@ def _table(tree: PanelTree, place: Path, kind: type[_T]) -> _T:
         return msgspec.convert(document, type=kind)
     except msgspec.ValidationError as error:
         known = ", ".join(kind.__struct_fields__)
-        raise FormatRefused(_plain(error), where=tree.shown(place), hint=f"it may say {known}") from None
+        raise FormatRefused(_plain(error), where=tree.name_in_messages(place), hint=f"it may say {known}") from None
 
 
 def _plain(error: msgspec.ValidationError) -> str:

@@ -27,7 +27,7 @@ class PanelTree:
     _bytes: int = 0
     _files: int = 0
 
-    def shown(self, place: Path) -> str:
+    def name_in_messages(self, place: Path) -> str:
         """Return how messages name a place in it."""
         name = place.relative_to(self.root).as_posix()
         return self.root.name if name == "." else name.encode("utf-8", "backslashreplace").decode()
@@ -43,15 +43,15 @@ class PanelTree:
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise FormatRefused(f"can't be read: {error.strerror}", where=self.shown(place)) from None
+            raise FormatRefused(f"can't be read: {error.strerror}", where=self.name_in_messages(place)) from None
         if not stat.S_ISREG(mode):
-            raise FormatRefused(f"{_kind(mode)}, where a file is needed", where=self.shown(place))
+            raise FormatRefused(f"{_kind(mode)}, where a file is needed", where=self.name_in_messages(place))
         return True
 
     def text(self, place: Path) -> str:
         """Return a file's text; raises `FormatRefused` or `LimitExceeded`, naming it."""
         self.has(place)
-        where = self.shown(place)
+        where = self.name_in_messages(place)
         try:
             with os.fdopen(os.open(place, os.O_RDONLY | os.O_NOFOLLOW), "rb") as stream:
                 data = stream.read(LARGEST_FILE + 1)
@@ -71,9 +71,9 @@ class PanelTree:
         try:
             return tomllib.loads(self.text(place))
         except tomllib.TOMLDecodeError as error:
-            raise FormatRefused(f"no TOML: {error}", where=self.shown(place)) from None
+            raise FormatRefused(f"no TOML: {error}", where=self.name_in_messages(place)) from None
         except RecursionError:
-            raise FormatRefused("no TOML: nested too deeply", where=self.shown(place)) from None
+            raise FormatRefused("no TOML: nested too deeply", where=self.name_in_messages(place)) from None
 
     def below(self, place: Path) -> dict[str, str]:
         """Return every file below a folder, by its path in there; nothing where there is no such folder."""
@@ -94,20 +94,22 @@ class PanelTree:
         try:
             name.encode()
         except UnicodeEncodeError:
-            raise FormatRefused("a name that is not UTF-8", where=self.shown(entry), hint="rename it") from None
+            raise FormatRefused(
+                "a name that is not UTF-8", where=self.name_in_messages(entry), hint="rename it"
+            ) from None
         return name
 
     def _entries(self, place: Path) -> list[Path]:
         """Return what a folder holds, by name; raises `FormatRefused` for a link."""
         try:
             if place.is_symlink():
-                raise FormatRefused("a link, which no panel may hold", where=self.shown(place), hint=_LINK)
+                raise FormatRefused("a link, which no panel may hold", where=self.name_in_messages(place), hint=_LINK)
             found = sorted(place.iterdir())
         except OSError as error:
-            raise FormatRefused(f"can't be read: {error.strerror}", where=self.shown(place)) from None
+            raise FormatRefused(f"can't be read: {error.strerror}", where=self.name_in_messages(place)) from None
         for entry in found:
             if entry.is_symlink():
-                raise FormatRefused("a link, which no panel may hold", where=self.shown(entry), hint=_LINK)
+                raise FormatRefused("a link, which no panel may hold", where=self.name_in_messages(entry), hint=_LINK)
         return found
 
     def _count(self, size: int, where: str) -> None:

@@ -18,7 +18,7 @@ from harnesslab.formats.reading.sniff import shape_of
 from harnesslab.formats.reading.values import mapping, number
 
 
-def given(values: Mapping[str, JSON], *skip: str) -> dict[str, JSON]:
+def without_nulls(values: Mapping[str, JSON], *skip: str) -> dict[str, JSON]:
     """Return what an object states, without nulls and without the keys in `skip`."""
     return {key: value for key, value in values.items() if value is not None and key not in skip}
 

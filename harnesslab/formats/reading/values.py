@@ -69,7 +69,7 @@ def seconds(start: datetime | None, end: datetime | None) -> float | None:
     return (end - start).total_seconds() if start and end else None
 
 
-def stated(values: Mapping[str, JSON]) -> dict[str, JSON]:
+def not_empty(values: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the entries that say something: neither null nor empty."""
     return {key: value for key, value in values.items() if value is not None and value not in ("", [], {})}
 

@@ -15,7 +15,7 @@ CASE = "case"
 def measuring_choices(panels: Sequence[PanelRow]) -> dict[str, Any]:
     """Return the panels of a project and the engines, as templates choose from them."""
     return {
-        "panels": [(row.asked, _panel_words(row)) for row in panels],
+        "panels": [(row.argument, _panel_words(row)) for row in panels],
         "engines": [
             (row.name, f"{row.name} · {row.ceiling} at a time{' (away)' if row.up is False else ''}")
             for row in engines()

@@ -8,7 +8,7 @@ from harnesslab.core.natural import natural
 from harnesslab.figures.sheets import Column, Entry, Sheet
 from harnesslab.pages.experiments.efficiency import csv_of
 from harnesslab.pages.render import render
-from harnesslab.queries.experiments.comparison import Against, ExperimentComparison, asked
+from harnesslab.queries.experiments.comparison import Against, ExperimentComparison, experiment_ids
 from harnesslab.queries.experiments.comparison import compare_experiments as numbers
 
 ROWS = 200
@@ -17,7 +17,7 @@ ROWS = 200
 
 def contrast(request: HttpRequest) -> HttpResponse:
     """The page; `all=1` shows cases that don't differ too, `anyway=1` tests what is no comparison."""
-    found = numbers(asked(request.GET.getlist("e")))
+    found = numbers(experiment_ids(request.GET.getlist("e")))
     if request.GET.get("format") == "csv":
         return csv_of([_sheet(found)], request.GET.get("table", "cases"), "compare")
     every, anyway, start = (request.GET.get(name, "") for name in ("all", "anyway", "from"))

@@ -84,7 +84,12 @@ def _form(
     if project is None:
         raise InvalidValue("which project?", where="project")
     panels = panel_rows(project_id=project.pk)
-    form = {**DEFAULTS, "panel": panels[0].asked if panels else "", "revision": bound_project(project).branch, **values}
+    form = {
+        **DEFAULTS,
+        "panel": panels[0].argument if panels else "",
+        "revision": bound_project(project).branch,
+        **values,
+    }
     context: dict[str, Any] = {
         "project": project.name,
         "chosen": cases,

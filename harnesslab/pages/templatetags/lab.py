@@ -6,6 +6,7 @@ import re
 from datetime import datetime
 
 from django import template
+from django.forms.utils import flatatt
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
@@ -42,6 +43,16 @@ RELATIONS: dict[str, tuple[str, str]] = {
     "only-a": ("−", "only in A"),
     "only-b": ("+", "only in B"),
 }
+
+
+@register.simple_block_tag
+def payload(content: SafeString, element: str = "pre", **attributes: str) -> SafeString:
+    """Wrap what others wrote, escaped already, in an element inside which htmx heeds no attribute."""
+    wanted = {"class": "payload"} | attributes
+    named = {name.replace("_", "-"): value for name, value in wanted.items() if value}
+    # the newline is the markup's own: without it a <pre> would lose the first one of its text
+    own = "\n" if element == "pre" else ""
+    return format_html("<{}{} hx-disable>{}{}</{}>", element, flatatt(named), own, content, element)
 
 
 @register.filter

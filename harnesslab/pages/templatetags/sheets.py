@@ -17,7 +17,7 @@ def written(sheet: Sheet) -> list[list[tuple[bool, SafeString]]]:
     """Write the rows that a page shows: (numeric, cell) each."""
     return [
         [(column.numeric, cell(entry, column)) for entry, column in zip(row, sheet.columns, strict=True)]
-        for row in sheet.rows[: sheet.shown]
+        for row in sheet.rows[: sheet.rows_on_page]
     ]
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harnesslab.core.comparing import comparison
 from harnesslab.core.comparing.alignment import SAME, Row
-from harnesslab.core.comparing.comparison import Comparison, align_traces, compare_traces, sentence
+from harnesslab.core.comparing.comparison import Comparison, align_traces, compare_traces, parting, sentence
 from harnesslab.core.comparing.diagnosis import Divergence
 from harnesslab.core.contracts.contract import LADDER, TITLES, Contract
 from harnesslab.core.contracts.trace_reader import TraceReader
@@ -121,21 +120,26 @@ class Aligned:
 class ComparedRollouts(Aligned):
     """Two rollouts with all that comparing them found."""
 
-    found: Comparison
+    comparison: Comparison
+
+    @property
+    def result(self) -> ComparisonResult:
+        """The comparison as the JSON read model, its sides named by id."""
+        return result(str(self.row_a.id), str(self.row_b.id), self.comparison)
 
 
 def compared(a_id: int, b_id: int, contract: Contract) -> ComparedRollouts:
     """Compare two stored rollouts; raises `NotFound` and `NotComparable`."""
     rollout_a, rollout_b = get_rollout(a_id), get_rollout(b_id)
     a, b = StoredTraceReader(rollout_a), StoredTraceReader(rollout_b)
-    found = compare_traces(a, b, contract)
-    return ComparedRollouts(row_of(rollout_a), row_of(rollout_b), a, b, found.rows, found)
+    comparison = compare_traces(a, b, contract)
+    return ComparedRollouts(row_of(rollout_a), row_of(rollout_b), a, b, comparison.rows, comparison)
 
 
 def first_divergence(a_id: int, b_id: int, contract: Contract) -> Divergence | None:
     """Say where two stored rollouts part, and why; raises `NotFound` and `NotComparable`."""
     a, b = StoredTraceReader(get_rollout(a_id)), StoredTraceReader(get_rollout(b_id))
-    return comparison.first_divergence(a, b, contract)
+    return parting(a, b, contract)
 
 
 def aligned(a_id: int, b_id: int, contract: Contract) -> Aligned:

@@ -33,40 +33,40 @@ class Efficiency(ReadModel):
     """Rollouts that are not counted yet."""
 
 
-def uncounted(asked: EfficiencyQuery) -> list[int]:
+def uncounted(query: EfficiencyQuery) -> list[int]:
     """Return the ended rollouts whose traces are not counted yet."""
-    rows = Rollout.objects.filter(experiment_id__in=asked.experiments, mode="", anatomy=b"", head__isnull=False)
+    rows = Rollout.objects.filter(experiment_id__in=query.experiments, mode="", anatomy=b"", head__isnull=False)
     return list(rows.order_by("pk").values_list("pk", flat=True))
 
 
-def efficiency(asked: EfficiencyQuery, waiting: int = 0) -> Efficiency:
+def efficiency(query: EfficiencyQuery, waiting: int = 0) -> Efficiency:
     """Return the numbers; raises `NotFound` for an experiment that is not there."""
     rows = {
-        row.pk: row for row in Experiment.objects.light().select_related("project").filter(pk__in=asked.experiments)
+        row.pk: row for row in Experiment.objects.light().select_related("project").filter(pk__in=query.experiments)
     }
-    missing = next((number for number in asked.experiments if number not in rows), None)
+    missing = next((number for number in query.experiments if number not in rows), None)
     if missing is not None:
         raise NotFound(f"there is no experiment {missing}")
-    cells = cells_of(asked.experiments, anatomies=True)
-    walls = _walls(asked)
-    groups = chosen([cells[number] for number in asked.experiments], asked.cases)
+    cells = cells_of(query.experiments, anatomies=True)
+    walls = _walls(query)
+    groups = chosen([cells[number] for number in query.experiments], query.cases)
     size = width(max((cell.steps for group in groups for cell in group), default=1))
     sides = [
-        side_of(letter, rows[number], group, asked.view, walls, size)
-        for letter, number, group in zip(LETTERS, asked.experiments, groups, strict=False)
+        side_of(letter, rows[number], group, query.view, walls, size)
+        for letter, number, group in zip(LETTERS, query.experiments, groups, strict=False)
     ]
     moved = [levers(sides[0].identity, side.identity) for side in sides[1:]]
     return Efficiency(
-        sentence=headline(sides, moved, asked.view),
-        formula=formula(asked.view),
-        caveat=caveat(sides, asked.cases),
-        served=served(sides, asked.view),
-        kind=asked.view.kind,
-        answers=asked.view.answers,
-        which=asked.cases,
+        sentence=headline(sides, moved, query.view),
+        formula=formula(query.view),
+        caveat=caveat(sides, query.cases),
+        served=served(sides, query.view),
+        kind=query.view.kind,
+        answers=query.view.answers,
+        which=query.cases,
         sides=sides,
         levers=moved,
-        sheets=sheets(sides, moved, asked.view),
+        sheets=sheets(sides, moved, query.view),
         waiting=waiting,
     )
 

@@ -46,14 +46,14 @@ class CertificateRow(ReadModel):
     fork: ForkRow | None
 
 
-def stated(certification: bytes | memoryview) -> dict[str, dict[str, JSON]]:
+def documents_by_case(certification: bytes | memoryview) -> dict[str, dict[str, JSON]]:
     """Return what a certification says of each case, by the name that the case is stored under."""
     return {storable(case, CASE): as_object(said) for case, said in as_object(thawed(certification)).items()}
 
 
 def certificates(experiment: Experiment) -> list[CertificateRow]:
     """Return the certificates that an experiment's document holds: exclusions first."""
-    found = stated(experiment.certification)
+    found = documents_by_case(experiment.certification)
     forked = [case for case, said in found.items() if said.get("verdict") == "forked"]
     lacking = [case for case in forked if "fork" not in found[case]][:FORKS]
     imported = _imported_forks(experiment, lacking) if lacking else {}

@@ -96,7 +96,7 @@ class ExperimentComparison(ReadModel):
     differing: int
 
 
-def asked(values: Sequence[str]) -> list[int]:
+def experiment_ids(values: Sequence[str]) -> list[int]:
     """Read the experiments' ids; raises `InvalidValue`."""
     found = list(dict.fromkeys(natural(text.strip()) for text in values))
     ids = [number for number in found if number is not None]

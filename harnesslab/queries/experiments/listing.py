@@ -16,7 +16,7 @@ from harnesslab.core.errors import NotFound
 from harnesslab.core.measuring.cells import Cell, by_case, solved_cases
 from harnesslab.core.measuring.experiments import Verdict
 from harnesslab.queries.experiments.cells import cells_of
-from harnesslab.queries.experiments.certificates import stated
+from harnesslab.queries.experiments.certificates import documents_by_case
 from harnesslab.queries.experiments.filters import COLUMNS, UNDECIDED, ExperimentFilter, cursor, newest_first
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.store.models import Experiment
@@ -272,7 +272,7 @@ def _cells(cells: Iterable[Cell]) -> list[CellRow]:
 
 def _verdicts(certification: bytes | memoryview) -> dict[str, str]:
     """Return the verdict of each case, whatever else its certificate says."""
-    found = {case: said.get("verdict") for case, said in stated(certification).items()}
+    found = {case: said.get("verdict") for case, said in documents_by_case(certification).items()}
     return {case: verdict for case, verdict in found.items() if isinstance(verdict, str)}
 
 

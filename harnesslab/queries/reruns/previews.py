@@ -90,7 +90,7 @@ def preview(rollout_id: int, plan: RerunPlan) -> Preview:
         output_tokens=costs.output_tokens if costs is not None else None,
         seconds=costs.seconds if costs is not None else None,
         commands=costs.commands if costs is not None else None,
-        sentence=told(costs, plan) if costs is not None else "",
+        sentence=cost_sentence(costs, plan) if costs is not None else "",
     )
 
 
@@ -122,11 +122,11 @@ def together(previews: Sequence[Preview], plan: RerunPlan) -> str:
         sum(seconds) if len(seconds) == len(previews) else None,
         total("commands") or 0,
     )
-    said = told(whole, plan)
+    said = cost_sentence(whole, plan)
     return f"Over {len(previews)} rollouts: {said[0].lower()}{said[1:]}"
 
 
-def told(costs: RerunCost, plan: RerunPlan) -> str:
+def cost_sentence(costs: RerunCost, plan: RerunPlan) -> str:
     """Say what a rerun costs in one sentence."""
     anew = _count(costs.commands, "command") + (" is" if costs.commands == 1 else " are") + " executed anew"
     if not costs.calls:
@@ -154,7 +154,9 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"
 
 
-def refusal(rollout: Rollout, recipe: Recipe, plan: RerunPlan, shown: Sequence[Control], unsafe: Unsafe | None) -> str:
+def refusal(
+    rollout: Rollout, recipe: Recipe, plan: RerunPlan, controls: Sequence[Control], unsafe: Unsafe | None
+) -> str:
     """Say why a plan can't be run, or nothing."""
     if rollout.head is None:
         return "it still runs"
@@ -166,7 +168,7 @@ def refusal(rollout: Rollout, recipe: Recipe, plan: RerunPlan, shown: Sequence[C
     if recipe.harness.kind is HarnessKind.COMMAND and plan.mode is not Mode.LIVE:
         tools = "tools of a command harness run anew whenever it runs"
         return "" if plan.mode is Mode.HYBRID else f"a recorded rerun needs every boundary served: {tools}"
-    return _unswitchable(plan, shown)
+    return _unswitchable(plan, controls)
 
 
 def _unswitchable(plan: RerunPlan, shown: Sequence[Control]) -> str:

@@ -136,7 +136,7 @@ def event_detail(reader: StoredTraceReader, index: int) -> EventDetail:
         facts=_facts(event),
         blocks=blocks(reader, event, change),
         input_summary=_input_summary(reader, index, change) if change is not None else "",
-        input_kept=change.kept if change is not None else 0,
+        input_kept=change.unchanged if change is not None else 0,
         seal=reader.seal(index).hex(),
         attempts=_attempts(reader, index, event),
     )
@@ -198,7 +198,7 @@ def _input_change(reader: StoredTraceReader, index: int, event: ModelCall) -> In
 
 def _input_summary(reader: StoredTraceReader, index: int, change: InputChange) -> str:
     total = len(reader.message_positions(index))
-    parts = [f"{total} message{'s' if total != 1 else ''}", f"{change.kept} unchanged", f"{len(change.added)} new"]
+    parts = [f"{total} message{'s' if total != 1 else ''}", f"{change.unchanged} unchanged", f"{len(change.added)} new"]
     parts += [f"{len(change.clipped)} clipped"] if change.clipped else []
     parts += [f"{len(change.dropped)} dropped"] if change.dropped else []
     return " · ".join(parts)

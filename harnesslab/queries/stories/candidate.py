@@ -43,14 +43,14 @@ class Looked(ReadModel):
     proposer: dict[str, str]
 
 
-def look(found: Story, chosen: int | None) -> Looked | None:
+def look(story: Story, chosen: int | None) -> Looked | None:
     """Return the chosen experiment, else the last promoted one, else the last; None in an empty story."""
-    row = next((each for each in found.rows if each.id == chosen), None) or _default(found)
+    row = next((each for each in story.rows if each.id == chosen), None) or _default(story)
     if row is None:
         return None
     experiment = Experiment.objects.select_related("project").get(pk=row.id)
     iteration = Iteration.objects.filter(candidate=experiment).order_by("-pk").first()
-    memos = Memo.objects.filter(project_id=found.id)
+    memos = Memo.objects.filter(project_id=story.id)
     memo = (
         (memos.filter(iteration=iteration) if iteration is not None else memos.filter(after=experiment))
         .order_by("-pk")

@@ -8,9 +8,9 @@ from harnesslab.queries.stories.story import METRIC, Story
 from harnesslab.queries.stories.words import MARKS
 
 
-def story_sheets(found: Story) -> list[Sheet]:
+def story_sheets(story: Story) -> list[Sheet]:
     """Return all tables."""
-    return [_series(found), _lineage(found), _cases(found)]
+    return [_series(story), _lineage(story), _cases(story)]
 
 
 def _series(found: Story) -> Sheet:
@@ -42,7 +42,9 @@ def _series(found: Story) -> Sheet:
         Column("baseline then", "x"),
         Column("break", numeric=False),
     )
-    return Sheet("story", _title(found), columns, tuple(rows), _note(found), "No experiment was measured.", shown=400)
+    return Sheet(
+        "story", _title(found), columns, tuple(rows), _note(found), "No experiment was measured.", rows_on_page=400
+    )
 
 
 def _title(found: Story) -> str:
@@ -92,7 +94,7 @@ def _cases(found: Story) -> Sheet:
     )
     note = "In how many of the project's experiments a case was solved at every counted trial."
     columns = (Column("case", numeric=False), Column("solved", numeric=False), Column("in experiments"))
-    return Sheet("cases", title, columns, rows, note, "No rollout of a case is here.", shown=60)
+    return Sheet("cases", title, columns, rows, note, "No rollout of a case is here.", rows_on_page=60)
 
 
 def _of_case(project: str, case: str) -> str:

@@ -15,7 +15,7 @@ from harnesslab.core.measuring.experiments import ExperimentKind, State
 from harnesslab.core.measuring.recurrence import Recurrence, recurrence
 from harnesslab.core.training.story import CANDIDATES, Mark, Point, Step, common_panel, leading, mark_of, numbers, steps
 from harnesslab.queries.experiments.cells import cells_of
-from harnesslab.queries.experiments.certificates import stated
+from harnesslab.queries.experiments.certificates import documents_by_case
 from harnesslab.queries.projects.bindings import get_project
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.store.models import Experiment, Iteration, Project
@@ -265,7 +265,7 @@ def _excluded(told: Sequence[_Told]) -> dict[str, str]:
     """Return what certification keeps out: each case by the newest audit that looked at it."""
     found: dict[str, str] = {}
     for each in told:
-        for case, said in stated(each.row.certification).items():
+        for case, said in documents_by_case(each.row.certification).items():
             verdict = said.get("verdict")
             found[case] = verdict if isinstance(verdict, str) else ""
     return {case: verdict for case, verdict in found.items() if verdict not in ("", "deterministic")}

@@ -20,19 +20,19 @@ MARKS = {
 _COUNTED = (Mark.PROMOTED, Mark.REJECTED, Mark.INVALID, Mark.UNDECIDED, Mark.RUNNING)
 
 
-def headline(found: Story) -> str:
+def headline(story: Story) -> str:
     """Say what the candidates made of the baseline, after the project's name."""
-    candidates = found.candidates
-    if not found.rows:
-        evals = len(found.evals)
+    candidates = story.candidates
+    if not story.rows:
+        evals = len(story.evals)
         return (
             f"{_count(evals, 'evaluation')}, and no candidate was measured." if evals else "nothing was measured yet."
         )
     if not candidates:
-        return f"{_count(len(found.rows), 'baseline measurement')}, and no candidate was measured yet."
-    over = f" over {_count(found.epochs, 'iteration')}" if found.epochs else ""
-    counts = [f"{found.counts[mark]} {MARKS[mark]}" for mark in _COUNTED if found.counts[mark]]
-    return f"{_count(len(candidates), 'candidate')}{over} {_moved(found)}; {', '.join(counts)}."
+        return f"{_count(len(story.rows), 'baseline measurement')}, and no candidate was measured yet."
+    over = f" over {_count(story.epochs, 'iteration')}" if story.epochs else ""
+    counts = [f"{story.counts[mark]} {MARKS[mark]}" for mark in _COUNTED if story.counts[mark]]
+    return f"{_count(len(candidates), 'candidate')}{over} {_moved(story)}; {', '.join(counts)}."
 
 
 def _moved(found: Story) -> str:
@@ -52,33 +52,33 @@ def _moved(found: Story) -> str:
     return f"left the baseline at {last.solved}/{last.total} solved"
 
 
-def excluded(found: Story) -> str:
+def excluded(story: Story) -> str:
     """Say which cases certification keeps out, and why; empty for none."""
-    if not found.excluded:
+    if not story.excluded:
         return ""
-    if len(found.excluded) == 1:
-        case, verdict = next(iter(found.excluded.items()))
+    if len(story.excluded) == 1:
+        case, verdict = next(iter(story.excluded.items()))
         return f"One case ({case}) is excluded: {_FORKS.get(verdict, verdict)}."
-    parts = [f"{case}, since {_FORKS.get(verdict, verdict)}" for case, verdict in found.excluded.items()]
+    parts = [f"{case}, since {_FORKS.get(verdict, verdict)}" for case, verdict in story.excluded.items()]
     return f"{len(parts)} cases are excluded: {listed(parts)}."
 
 
-def rests(found: Story) -> str:
+def rests(story: Story) -> str:
     """Say how much the decisions rest on."""
-    if not any(row.shared for row in found.candidates):
+    if not any(row.shared for row in story.candidates):
         return ""
-    most = max(found.trials, default=1)
+    most = max(story.trials, default=1)
     trials = "one trial" if most == 1 else f"up to {most} trials"
     gate = {True: ", on an engine that is certified", False: ", on an engine that is not certified", None: ""}
-    skipped = f" {_count(found.skipped, 'iteration')} measured no candidate." if found.skipped else ""
-    gone = f" {_count(found.superseded, 'superseded attempt')} left out." if found.superseded else ""
-    return f"Decisions rest on {trials} a case{gate[found.gate]}.{skipped}{gone}"
+    skipped = f" {_count(story.skipped, 'iteration')} measured no candidate." if story.skipped else ""
+    gone = f" {_count(story.superseded, 'superseded attempt')} left out." if story.superseded else ""
+    return f"Decisions rest on {trials} a case{gate[story.gate]}.{skipped}{gone}"
 
 
-def unchanged(found: Story) -> list[str]:
+def unchanged(story: Story) -> list[str]:
     """Say what each baseline that was measured again unchanged shows."""
     said = []
-    for row in found.rows:
+    for row in story.rows:
         if row.mark is Mark.UNCHANGED and row.shared:
             flipped = len(row.gained) + len(row.lost)
             names = f" ({listed([*row.gained, *row.lost])})" if flipped else ""

@@ -120,7 +120,7 @@ class AgentBoundary:
 
     def _place(self, question: Question) -> None:
         """Find the request's conversation, step and attempt, and the tool results it brings."""
-        episode, asked = self._episode, question.asked
+        episode, asked = self._episode, question.request
         episode.remaining()
         self._bytes += len(asked.body)
         if self._bytes > MOST_BYTES:
@@ -136,12 +136,12 @@ class AgentBoundary:
         else:
             episode.open_step()
             talk.step, talk.attempt, talk.seed = episode.step, 0, None
-        talk.messages, talk.asked, talk.failed = asked.messages, asked, False
+        talk.messages, talk.last_request, talk.failed = asked.messages, asked, False
         question.step, question.attempt = talk.step, talk.attempt
         self._of[question] = talk
 
     def _decide(self, question: Question) -> bool:
-        episode, asked = self._episode, question.asked
+        episode, asked = self._episode, question.request
         switch = episode.switch("model")
         key = b""
         if episode.record is not None:
@@ -166,7 +166,7 @@ class AgentBoundary:
         frozen = bool(episode.rebuilding and plan.revision)
         attempts = record.model_in_order() if frozen else record.model(key)
         if attempts is None:
-            missed = record.missed_model(question.asked.messages, question.step)
+            missed = record.missed_model(question.request.messages, question.step)
             goes_on = plan.on_miss is OnMiss.LIVE and not episode.rebuilding
             if not goes_on:
                 why = f"not in the record: {missed.why}"
@@ -181,14 +181,14 @@ class AgentBoundary:
         for event in attempts:
             request = self._request(question)
             served = served_call(episode, request, request.window, event, IN_ORDER if frozen else FROM_RECORD)
-            body = episode.bodies.keep(question.agent, question.asked.body)
+            body = episode.bodies.keep(question.agent, question.request.body)
             extra = {**served.extra, KEY: dict(body.facts)}
             self._add(question, msgspec.structs.replace(served, raw_request=body.text, extra=extra), event.attempt)
         self._answer(question, _last(episode))
 
     def _send(self, question: Question) -> None:
         """Have the engine asked in another thread."""
-        episode, asked, talk = self._episode, question.asked, self._of[question]
+        episode, asked, talk = self._episode, question.request, self._of[question]
         settings: Mapping[str, JSON] = asked.settings
         if self._governed:
             talk.seed = next_seed(episode, question.agent) if talk.seed is None else talk.seed
@@ -233,12 +233,12 @@ class AgentBoundary:
 
     def _request(self, question: Question) -> Request:
         """Place a request in the trace as it is now; its call must be added before another is placed."""
-        asked = question.asked
+        asked = question.request
         window, schemas = self._episode.writer.builder.ask(asked.messages, tools=asked.tools, agent=question.agent)
         return Request(asked.messages, asked.tools, asked.settings, question.agent, window, schemas, asked.body)
 
     def _add(self, question: Question, event: ModelCall, attempt: int | None = None) -> ModelCall:
-        asked = question.asked
+        asked = question.request
         facts: dict[str, JSON] = {"dialect": asked.dialect, "model_asked": asked.model}
         facts |= {"kept_back": dict(asked.kept_back)} if asked.kept_back else {}
         facts |= {"retry": asked.retry} if asked.retry else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,7 +24,7 @@ class Request:
 
     messages: Sequence[JSON]
     tools: JSON
-    asked: Mapping[str, JSON]
+    settings: Mapping[str, JSON]
     """Settings as the harness stated them."""
     agent: str
     window: Window
@@ -32,14 +33,14 @@ class Request:
     """The harness's own body, where it sent one; else the engine's is kept."""
 
 
-def settings_of(episode: DrivenEpisode, asked: Mapping[str, JSON], seed: int) -> dict[str, JSON]:
+def settings_of(episode: DrivenEpisode, wanted: Mapping[str, JSON], seed: int) -> dict[str, JSON]:
     """Return the settings to send: the recipe's, the harness's, the plan's overrides, and this call's seed.
 
     What the harness states can't exceed the case's output budget.
     """
     recipe = episode.recipe
     budget = recipe.case.budgets.output
-    settings: dict[str, JSON] = {"max_tokens": budget, **recipe.settings, **asked}
+    settings: dict[str, JSON] = {"max_tokens": budget, **recipe.settings, **wanted}
     limit = settings["max_tokens"]
     if not isinstance(limit, int) or isinstance(limit, bool) or not 0 < limit <= budget:
         settings["max_tokens"] = budget
@@ -87,7 +88,7 @@ def served_call(episode: DrivenEpisode, request: Request, window: Window, event:
             "fidelity": Fidelity.RECORDED,
             "rejected": None,
             "raw_request": None,
-            "extra": labelled(label, {**_unsent(event.extra), ASKED: dict(request.asked)}),
+            "extra": labelled(label, {**_unsent(event.extra), ASKED: dict(request.settings)}),
         }
     )
 
@@ -110,7 +111,8 @@ def live_call(
     answer, failure = exchange.answer or Answer(), exchange.failure
     body = episode.bodies.keep(request.agent, exchange.raw_request if request.body is None else request.body)
     facts = {**_facts(request, exchange), sent.KEY: dict(body.facts)}
-    honoured = answer.seed_honoured if answer.seed_honoured is not None else episode.seed_honoured
+    if answer.seed_honoured is None:  # the engine says it once, when it is probed
+        answer = dataclasses.replace(answer, seed_honoured=episode.seed_honoured)
     return ModelCall(
         step=max(episode.step, 0),
         agent=request.agent,
@@ -122,31 +124,17 @@ def live_call(
         fidelity=Fidelity.RECORDED,
         tools=request.schemas,
         settings={**exchange.settings, **({} if seed is None else {"seed": str(seed)})},
-        text=answer.text,
-        reasoning=answer.reasoning,
-        refusal=answer.refusal,
-        tool_calls=answer.tool_calls,
-        finish_reason=answer.finish_reason,
-        usage=answer.usage,
         attempt=episode.attempt,
         error=None if failure is None else failure.sentence,
-        seed_honoured=honoured,
-        served_from_cache=answer.served_from_cache,
-        response_id=answer.response_id,
-        fingerprint=answer.fingerprint,
-        prompt=answer.prompt,
-        prompt_token_ids=answer.prompt_token_ids,
-        token_ids=answer.token_ids,
-        logprobs=answer.logprobs,
-        alternatives=answer.alternatives,
         raw_request=body.text,
         raw_response=exchange.raw_response.decode(errors="surrogateescape"),
+        **{each.name: getattr(answer, each.name) for each in dataclasses.fields(answer)},
     )
 
 
 def _facts(request: Request, exchange: Exchange) -> dict[str, JSON]:
     failure = exchange.failure
-    facts: dict[str, JSON] = {ASKED: dict(request.asked)}
+    facts: dict[str, JSON] = {ASKED: dict(request.settings)}
     facts |= {} if exchange.first_token is None else {"first_token": exchange.first_token}
     facts |= {"waited": exchange.waited} if exchange.waited else {}
     return facts | ({"failure": {"kind": failure.kind.value, **failure.facts}} if failure is not None else {})
@@ -162,8 +150,8 @@ def unasked_call(episode: DrivenEpisode, request: Request, why: str) -> ModelCal
         input=request.window,
         fidelity=Fidelity.RECORDED,
         tools=request.schemas,
-        settings=request.asked,
+        settings=request.settings,
         attempt=episode.attempt,
         error=why,
-        extra={ASKED: dict(request.asked)},
+        extra={ASKED: dict(request.settings)},
     )

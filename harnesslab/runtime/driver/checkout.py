@@ -10,11 +10,11 @@ import tarfile
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 
 from harnesslab.core.canonical import Digest, bytes_digest, digest
 from harnesslab.core.errors import HarnessLabError, InvalidValue
+from harnesslab.runtime.driver.archive import UnsafeArchive, write_out
 
 GIT_SECONDS = 120
 LONGEST_REVISION = 250
@@ -121,9 +121,8 @@ def _write_out(archive: bytes, folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(dir=folder.parent))
     try:
-        with tarfile.open(fileobj=BytesIO(archive)) as members:
-            members.extractall(made, filter="data")
-    except (tarfile.TarError, OSError) as error:
+        write_out(archive, made)
+    except (UnsafeArchive, tarfile.TarError, OSError) as error:
         shutil.rmtree(made, ignore_errors=True)
         raise CheckoutFailed(f"the revision can't be written out: {error}", where=folder.name) from None
     made.chmod(0o755)  # the sandbox's user reads it

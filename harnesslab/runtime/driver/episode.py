@@ -100,7 +100,7 @@ class DrivenEpisode:
     """How often each agent's model, the simulated user and the clock were asked: the place in their streams."""
     unbuilt: list[ToolCall] = field(default_factory=list)
     """Commands whose results were served and that did not run here, so that the work folder lacks what they did."""
-    asked: int = 0
+    calls_in_step: int = 0
     """Calls of the model within the step: rejected answers and other agents' calls open none of their own."""
     missed: Miss | None = None
     """The first miss of a rerun that went on live after it."""
@@ -150,8 +150,8 @@ class DrivenEpisode:
 
     def another_call(self) -> None:
         """Count a call of the model that opens no step; raises `Ended` where a step has had too many."""
-        self.asked += 1
-        if self.asked >= CALLS_A_STEP:
+        self.calls_in_step += 1
+        if self.calls_in_step >= CALLS_A_STEP:
             raise Ended(Outcome.STEP_CAP, f"one step asked the model {CALLS_A_STEP} times")
 
     def open_step(self) -> None:
@@ -159,7 +159,7 @@ class DrivenEpisode:
         if self.step + 1 >= self.recipe.case.budgets.steps:
             raise Ended(Outcome.STEP_CAP, f"the step budget of {self.recipe.case.budgets.steps} is used up")
         self.step += 1
-        self.asked = 0
+        self.calls_in_step = 0
 
     def bound(self) -> None:
         """Raise `Ended` where an untrusted program has made more events than a rollout may have."""
@@ -210,17 +210,17 @@ class DrivenEpisode:
         self.release()
         self.writer.builder.add(event)
 
-    def miss(self, found: Miss, *, live: bool) -> None:
+    def miss(self, nearest: Miss, *, live: bool) -> None:
         """Record a miss; raises `Diverged` unless the rerun goes on live."""
         if not live:
-            raise self.left(found)
-        self._note_miss("went live after a miss", found)
-        self.missed = found
+            raise self.left(nearest)
+        self._note_miss("went live after a miss", nearest)
+        self.missed = nearest
 
-    def left(self, found: Miss) -> Diverged:
+    def left(self, nearest: Miss) -> Diverged:
         """Record that the rerun left its record, and return what to raise."""
-        self._note_miss("left the record", found)
-        return Diverged(found)
+        self._note_miss("left the record", nearest)
+        return Diverged(nearest)
 
     def _note_miss(self, name: str, found: Miss) -> None:
         self.add(HarnessAction(name=name, detail=found.to_json(), step=max(self.step, 0), at=self.at()))

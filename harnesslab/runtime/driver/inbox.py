@@ -21,7 +21,7 @@ OVER = Problem(403, "rollout_over", "the rollout is over")
 class Question:
     """A request of the agent that waits for its answer."""
 
-    asked: AgentRequest
+    request: AgentRequest
     agent: str = ""
     step: int = 0
     attempt: int = 0
@@ -80,9 +80,9 @@ class Inbox:
         self._lock = threading.Lock()
         self.refusals = 0
 
-    def ask(self, asked: AgentRequest) -> ModelCall | Problem:
+    def ask(self, request: AgentRequest) -> ModelCall | Problem:
         """Wait for the answer to a request; called from connections."""
-        question = Question(asked)
+        question = Question(request)
         if self._closed.is_set():
             return OVER
         self._items.put(question)

@@ -85,7 +85,7 @@ def _served(episode: DrivenEpisode, request: Request, key: bytes) -> dict[str, J
 
 def _live(episode: DrivenEpisode, request: Request, label: str) -> dict[str, JSON]:
     seed = next_seed(episode, request.agent)
-    settings = settings_of(episode, request.asked, seed)
+    settings = settings_of(episode, request.settings, seed)
     outgoing = ModelRequest(request.messages, settings, request.tools, stream=episode.recipe.stream)
     repeats = episode.recipe.repeats
     episode.settle()

@@ -21,7 +21,7 @@ class Talk:
 
     agent: str
     messages: Sequence[JSON] = ()
-    asked: AgentRequest | None = None
+    last_request: AgentRequest | None = None
     step: int = 0
     attempt: int = 0
     seed: int | None = None
@@ -32,12 +32,12 @@ class Talk:
     completed: dict[int, int] = field(default_factory=dict)
     """Results seen by step."""
 
-    def repeats(self, asked: AgentRequest) -> bool:
+    def repeats(self, request: AgentRequest) -> bool:
         """Say whether a request is the last one again, because it failed or because the agent says so."""
-        last = self.asked
-        if last is None or not (self.failed or asked.retry):
+        last = self.last_request
+        if last is None or not (self.failed or request.retry):
             return False
-        return (last.messages, last.tools, last.settings) == (asked.messages, asked.tools, asked.settings)
+        return (last.messages, last.tools, last.settings) == (request.messages, request.tools, request.settings)
 
     def note(self, event: ModelCall) -> None:
         """Remember the calls of an answer."""
@@ -80,21 +80,21 @@ class Talks:
     def __init__(self) -> None:
         self._talks: list[Talk] = []
 
-    def of(self, asked: AgentRequest) -> tuple[Talk, Sequence[JSON]]:
+    def of(self, request: AgentRequest) -> tuple[Talk, Sequence[JSON]]:
         """Return the conversation that a request goes on with, or a new one, and the messages new to it."""
-        opening = _opening(asked.messages)
+        opening = _opening(request.messages)
         found: Talk | None = None
         longest = 0
         for talk in self._talks:
-            common = _common(talk.messages, asked.messages)
-            whole = common == len(talk.messages) == len(asked.messages)
+            common = _common(talk.messages, request.messages)
+            whole = common == len(talk.messages) == len(request.messages)
             if (common > opening or whole) and common > longest:
                 found, longest = talk, common
         if found is None:
             number = len(self._talks)
             found = Talk(f"conversation/{number + 1}" if number else "")
             self._talks.append(found)
-        return found, asked.messages[longest:]
+        return found, request.messages[longest:]
 
 
 def _opening(messages: Sequence[JSON]) -> int:

@@ -17,7 +17,7 @@ from harnesslab.runtime.engines import dialect, processor
 from harnesslab.runtime.engines.configuration import Configuration
 from harnesslab.runtime.engines.exchange import exchange_once, unsent
 from harnesslab.runtime.engines.hosting import Host
-from harnesslab.runtime.engines.openai import asked, every_condition, llama_facts, with_seed
+from harnesslab.runtime.engines.openai import every_condition, llama_facts, server_document, with_seed
 from harnesslab.runtime.engines.options import Options
 from harnesslab.runtime.engines.stream import Completion
 from harnesslab.runtime.engines.transport import Transport
@@ -84,7 +84,7 @@ class EmbeddedEngine:
     def conditions(self) -> Mapping[str, Condition]:
         """State how the server was started and what it says of itself; raises `EngineDown`."""
         server = self._host.ensure(self._configuration)
-        props = asked(_transport(server), "/props")
+        props = server_document(_transport(server), "/props")
         return every_condition(
             {**_configured(self._configuration, self._model), **llama_facts(props), **_told(server), **_machine()},
             "llama.cpp states nothing of it",
@@ -102,7 +102,7 @@ class EmbeddedEngine:
         """Have the server, and ask it."""
         try:
             server = self._host.ensure(self._configuration)
-            asked(_transport(server), "/health")
+            server_document(_transport(server), "/health")
         except EngineDown as error:
             return Health(up=False, sentence=error.sentence)
         return Health(up=True, sentence=f"llama.cpp answers (process {server.get('pid')})")

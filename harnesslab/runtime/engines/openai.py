@@ -78,7 +78,7 @@ class OpenAIEngine:
 
     def conditions(self) -> Mapping[str, Condition]:
         """Ask what the server discloses; raises `EngineDown`."""
-        listed = asked(self._transport, "/models")
+        listed = server_document(self._transport, "/models")
         models = _objects(listed.get("data"))
         owner = str(next((item for item in models if item.get("id") == self._model), {}).get("owned_by", ""))
         owner = owner or next((str(item.get("owned_by", "")) for item in models), "")
@@ -97,7 +97,7 @@ class OpenAIEngine:
     def health(self) -> Health:
         """Say whether it lists its models."""
         try:
-            asked(self._transport, "/models")
+            server_document(self._transport, "/models")
         except EngineDown as error:
             return Health(up=False, sentence=error.sentence)
         return Health(up=True, sentence=f"{self._transport.address} answers")
@@ -163,7 +163,7 @@ def every_condition(known: Mapping[str, Condition], reason: str) -> dict[str, Co
     return {name: known.get(name, Unknown(reason)) for name in names}
 
 
-def asked(transport: Transport, path: str) -> Mapping[str, JSON]:
+def server_document(transport: Transport, path: str) -> Mapping[str, JSON]:
     """Return what a server answers to a question about itself; raises `EngineDown`."""
     reply = transport.send("GET", path, timeout=FACTS_S)
     document = _document(reply)

@@ -17,7 +17,7 @@ from harnesslab.core.conditions.manifest import Condition
 from harnesslab.core.running.ports import Answer, Exchange, Failure, FailureKind, Health, ModelRequest
 from harnesslab.runtime.engines import dialect, sglang_facts, sglang_native
 from harnesslab.runtime.engines.exchange import exchange_once, unsent
-from harnesslab.runtime.engines.openai import asked, every_condition, with_seed
+from harnesslab.runtime.engines.openai import every_condition, server_document, with_seed
 from harnesslab.runtime.engines.options import Options
 from harnesslab.runtime.engines.refusals import failure as refusal
 from harnesslab.runtime.engines.stream import Completion
@@ -74,14 +74,17 @@ class SGLangEngine:
 
     def conditions(self) -> Mapping[str, Condition]:
         """Ask for its arguments as it resolved them; raises `EngineDown`."""
-        server, model = asked(self._transport, "/server_info"), asked(self._transport, "/model_info")
+        server, model = (
+            server_document(self._transport, "/server_info"),
+            server_document(self._transport, "/model_info"),
+        )
         stated = sglang_facts.conditions(server, model, self._model)
         return every_condition(stated, "SGLang reports nothing of it")
 
     def startup(self) -> Mapping[str, JSON]:
         """Return what differs between two starts of one configuration, its own random seed first; raises
         `EngineDown`."""
-        server = asked(self._transport, "/server_info")
+        server = server_document(self._transport, "/server_info")
         return {key: server.get(key) for key in ("random_seed", "startup_time", "weight_version")}
 
     def health(self) -> Health:

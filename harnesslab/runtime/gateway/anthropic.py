@@ -9,7 +9,7 @@ from harnesslab.core.trace.events import ModelCall, ToolRequest, Usage
 from harnesslab.runtime.gateway import sse
 from harnesslab.runtime.gateway.anthropic_messages import messages_of
 from harnesslab.runtime.gateway.chat import checked
-from harnesslab.runtime.gateway.fields import Fields, shown
+from harnesslab.runtime.gateway.fields import Fields, excerpt
 from harnesslab.runtime.gateway.requests import AgentRequest, Problem, RequestRefused, call_id
 
 SETTINGS = frozenset({"temperature", "top_p", "top_k", "max_tokens"})
@@ -49,13 +49,13 @@ class Anthropic:
         fields.done()
         return AgentRequest(self.name, model, checked(messages), tools or None, settings, stream, kept_back=kept_back)
 
-    def answer(self, asked: AgentRequest, call: ModelCall) -> Mapping[str, JSON]:
+    def answer(self, request: AgentRequest, call: ModelCall) -> Mapping[str, JSON]:
         """Write a message; raises `RequestRefused` for tool arguments that are no JSON object."""
-        return {**_head(asked, call), "content": list(_blocks(call)), **_stop(call), "usage": _usage(call.usage)}
+        return {**_head(request, call), "content": list(_blocks(call)), **_stop(call), "usage": _usage(call.usage)}
 
-    def stream(self, asked: AgentRequest, call: ModelCall) -> Iterator[bytes]:
+    def stream(self, request: AgentRequest, call: ModelCall) -> Iterator[bytes]:
         """Write a message in pieces; raises `RequestRefused` before the first."""
-        return _pieces(_head(asked, call), list(_blocks(call)), call)
+        return _pieces(_head(request, call), list(_blocks(call)), call)
 
     def problem(self, problem: Problem) -> tuple[int, Mapping[str, JSON]]:
         """Write a problem; too many requests have a status of their own."""
@@ -70,7 +70,7 @@ def _tool(tool: JSON) -> JSON:
     kind = fields.text("type", "custom")
     if kind != "custom":
         raise RequestRefused(
-            f"the gateway can't pass on a tool of type {shown(kind)}: the server would have to know it"
+            f"the gateway can't pass on a tool of type {excerpt(kind)}: the server would have to know it"
         )
     function: dict[str, JSON] = {"name": fields.text("name"), **fields.among({"description", "strict"})}
     function["parameters"] = fields.take("input_schema")
@@ -92,7 +92,7 @@ def _choice(choice: JSON) -> dict[str, JSON]:
         case "tool":
             settings["tool_choice"] = {"type": "function", "function": {"name": fields.text("name")}}
         case kind:
-            fields.refuse(f"the type {shown(kind)}")
+            fields.refuse(f"the type {excerpt(kind)}")
     fields.done()
     return settings
 
@@ -131,7 +131,7 @@ def _input(call: ToolRequest) -> JSON:
     if isinstance(call.arguments, Mapping):
         return call.arguments
     raise RequestRefused(
-        f"the model called {shown(call.name)} with arguments that are no JSON object; Anthropic has no place"
+        f"the model called {excerpt(call.name)} with arguments that are no JSON object; Anthropic has no place"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from harnesslab.core.canonical import JSON
-from harnesslab.runtime.gateway.fields import Fields, shown, text_parts
+from harnesslab.runtime.gateway.fields import Fields, excerpt, text_parts
 from harnesslab.runtime.gateway.requests import RequestRefused
 from harnesslab.runtime.gateway.sse import encoded
 
@@ -26,7 +26,7 @@ def messages_of(system: JSON, messages: Sequence[JSON]) -> list[JSON]:
         elif role in ("user", "system"):
             found += _user(role, content)
         else:
-            raise RequestRefused(f"a message has the role {shown(role)}, and this dialect has user and assistant")
+            raise RequestRefused(f"a message has the role {excerpt(role)}, and this dialect has user and assistant")
     return found
 
 
@@ -54,7 +54,7 @@ def _user(role: str, content: JSON) -> list[JSON]:
                 results.append({"role": "tool", "tool_call_id": block.text("tool_use_id"), "content": answer})
                 block.take("is_error")  # the chat dialect has no place for it; the text says what went wrong
             case kind:
-                block.refuse(f"the type {shown(kind)}")
+                block.refuse(f"the type {excerpt(kind)}")
         block.take("cache_control")
         block.done()
     if not parts:
@@ -86,7 +86,7 @@ def _assistant(content: JSON) -> JSON:
                 calls.append({"id": block.text("id"), "type": "function", "function": function})
                 block.among({"caller"})
             case kind:
-                block.refuse(f"the type {shown(kind)}")
+                block.refuse(f"the type {excerpt(kind)}")
         block.take("cache_control")
         block.done()
     message: dict[str, JSON] = {"role": "assistant", "content": "\n".join(texts) if texts else None}
@@ -102,6 +102,6 @@ def _image(source: JSON) -> str:
         case "url":
             url = fields.text("url")
         case kind:
-            fields.refuse(f"the source {shown(kind)}")
+            fields.refuse(f"the source {excerpt(kind)}")
     fields.done()
     return url

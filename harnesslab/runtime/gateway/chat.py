@@ -53,22 +53,22 @@ class Chat:
         counted = isinstance(options, Mapping) and options.get("include_usage") is True
         return AgentRequest(self.name, model, messages, list(tools) or None, settings, stream, counted, kept_back)
 
-    def answer(self, asked: AgentRequest, call: ModelCall) -> Mapping[str, JSON]:
+    def answer(self, request: AgentRequest, call: ModelCall) -> Mapping[str, JSON]:
         """Write a completion."""
         message: dict[str, JSON] = {"role": "assistant", "content": call.text, **_beside(call)}
         if call.tool_calls:
             message["tool_calls"] = [_tool_call(call, number) for number in range(len(call.tool_calls))]
         choice: JSON = {"index": 0, "message": message, "finish_reason": _finish(call), "logprobs": None}
-        head = _head(asked, call, "chat.completion")
+        head = _head(request, call, "chat.completion")
         return {**head, "choices": [choice], "usage": _usage(call.usage)}
 
-    def stream(self, asked: AgentRequest, call: ModelCall) -> Iterator[bytes]:
+    def stream(self, request: AgentRequest, call: ModelCall) -> Iterator[bytes]:
         """Write a completion in pieces."""
-        head = _head(asked, call, "chat.completion.chunk")
+        head = _head(request, call, "chat.completion.chunk")
         for delta in _deltas(call):
             yield sse.event({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
         yield sse.event({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": _finish(call)}]})
-        if asked.count_tokens:
+        if request.count_tokens:
             yield sse.event({**head, "choices": [], "usage": _usage(call.usage)})
         yield sse.DONE
 

@@ -57,7 +57,7 @@ class Fields:
         """Refuse a field that states anything but one of the allowed values."""
         value = self.take(name)
         if value is not None and value not in allowed:
-            self.refuse(f"{name} {shown(value)}")
+            self.refuse(f"{name} {excerpt(value)}")
 
     def refuse(self, what: str) -> NoReturn:
         """Refuse the request for something that can't be passed on."""
@@ -66,10 +66,10 @@ class Fields:
     def done(self) -> None:
         """Refuse what nobody took."""
         if self._values:
-            self.refuse(", ".join(map(shown, sorted(self._values))))
+            self.refuse(", ".join(map(excerpt, sorted(self._values))))
 
 
-def shown(value: JSON) -> str:
+def excerpt(value: JSON) -> str:
     """Return a value as a sentence can hold it."""
     text = value if isinstance(value, str) else canonical_bytes(value).decode(errors="replace")
     return text if len(text) <= 80 else f"{text[:80]}…"
@@ -85,6 +85,6 @@ def text_parts(content: JSON, where: str, kinds: Collection[str]) -> str:
     for part in content:
         if not isinstance(part, Mapping) or str(part.get("type")) not in kinds or not isinstance(part.get("text"), str):
             kind = part.get("type") if isinstance(part, Mapping) else part
-            raise RequestRefused(f"the gateway can't pass on a part {shown(kind)} of {where}")
+            raise RequestRefused(f"the gateway can't pass on a part {excerpt(kind)} of {where}")
         texts.append(part["text"])
     return "\n".join(texts)

@@ -53,7 +53,7 @@ class Problem:
 class ModelBoundary(Protocol):
     """Who decides what becomes of requests; called from the threads of connections."""
 
-    def ask(self, asked: AgentRequest) -> ModelCall | Problem:
+    def ask(self, request: AgentRequest) -> ModelCall | Problem:
         """Wait for the answer to a request."""
 
     def refused(self, sentence: str) -> None:
@@ -71,10 +71,10 @@ class Dialect(Protocol):
     def read(self, body: Mapping[str, JSON]) -> AgentRequest:
         """Read a request; raises `RequestRefused`."""
 
-    def answer(self, asked: AgentRequest, call: ModelCall) -> Mapping[str, JSON]:
+    def answer(self, request: AgentRequest, call: ModelCall) -> Mapping[str, JSON]:
         """Write an answer; raises `RequestRefused` where the dialect has no place for it."""
 
-    def stream(self, asked: AgentRequest, call: ModelCall) -> Iterator[bytes]:
+    def stream(self, request: AgentRequest, call: ModelCall) -> Iterator[bytes]:
         """Write an answer as server-sent events; raises `RequestRefused` before the first."""
 
     def problem(self, problem: Problem) -> tuple[int, Mapping[str, JSON]]:

@@ -10,7 +10,7 @@ from harnesslab.core.canonical import JSON
 from harnesslab.core.trace.events import ModelCall, Usage
 from harnesslab.runtime.gateway import response_events
 from harnesslab.runtime.gateway.chat import arguments_text, checked, openai_problem
-from harnesslab.runtime.gateway.fields import Fields, shown, text_parts
+from harnesslab.runtime.gateway.fields import Fields, excerpt, text_parts
 from harnesslab.runtime.gateway.requests import AgentRequest, Problem, RequestRefused, call_id
 
 SETTINGS = frozenset({"temperature", "top_p", "parallel_tool_calls", "seed", "stop"})
@@ -44,15 +44,15 @@ class Responses:
         fields.done()
         return AgentRequest(self.name, model, checked(messages), tools or None, settings, stream, kept_back=kept_back)
 
-    def answer(self, asked: AgentRequest, call: ModelCall) -> Mapping[str, JSON]:
+    def answer(self, request: AgentRequest, call: ModelCall) -> Mapping[str, JSON]:
         """Write a response."""
-        return _response(asked, call, _items(call), _status(call))
+        return _response(request, call, _items(call), _status(call))
 
-    def stream(self, asked: AgentRequest, call: ModelCall) -> Iterator[bytes]:
+    def stream(self, request: AgentRequest, call: ModelCall) -> Iterator[bytes]:
         """Write a response in pieces."""
         items = _items(call)
-        begun = {**_response(asked, call, [], "in_progress"), "usage": None}
-        return response_events.events(begun, items, _response(asked, call, items, _status(call)))
+        begun = {**_response(request, call, [], "in_progress"), "usage": None}
+        return response_events.events(begun, items, _response(request, call, items, _status(call)))
 
     def problem(self, problem: Problem) -> tuple[int, Mapping[str, JSON]]:
         """Write a problem."""
@@ -83,7 +83,7 @@ def _choice(choice: JSON) -> JSON:
         return {"type": "function", "function": {"name": choice.get("name")}}
     if choice in ("auto", "none", "required"):
         return choice
-    raise RequestRefused(f"the gateway can't pass on tool_choice {shown(choice)}")
+    raise RequestRefused(f"the gateway can't pass on tool_choice {excerpt(choice)}")
 
 
 def _format(form: JSON) -> JSON:
@@ -91,13 +91,15 @@ def _format(form: JSON) -> JSON:
         return {"type": "json_schema", "json_schema": {name: form[name] for name in form if name != "type"}}
     if isinstance(form, Mapping) and form.get("type") == "json_object":
         return form
-    raise RequestRefused(f"the gateway can't pass on the format {shown(form)}")
+    raise RequestRefused(f"the gateway can't pass on the format {excerpt(form)}")
 
 
 def _tool(tool: JSON) -> JSON:
     kind = tool.get("type") if isinstance(tool, Mapping) else None
     if not isinstance(tool, Mapping) or kind != "function":
-        raise RequestRefused(f"the gateway can't pass on a tool of type {shown(kind)}: the server would have to run it")
+        raise RequestRefused(
+            f"the gateway can't pass on a tool of type {excerpt(kind)}: the server would have to run it"
+        )
     return {"type": "function", "function": {name: tool[name] for name in tool if name != "type"}}
 
 
@@ -122,7 +124,7 @@ def _messages(given: JSON) -> list[JSON]:
                 output = text_parts(fields.take("output"), "a call's output", TEXTS)
                 messages.append({"role": "tool", "tool_call_id": call_id, "content": output})
             case kind:
-                fields.refuse(f"the type {shown(kind)}")
+                fields.refuse(f"the type {excerpt(kind)}")
         fields.among({"id", "status"})
         fields.done()
     return messages
@@ -147,7 +149,7 @@ def _part(part: JSON) -> JSON:
     if isinstance(part, Mapping) and part.get("type") == "input_image" and isinstance(part.get("image_url"), str):
         return {"type": "image_url", "image_url": {"url": part["image_url"]}}
     kind = part.get("type") if isinstance(part, Mapping) else part
-    raise RequestRefused(f"the gateway can't pass on a part {shown(kind)} of a message")
+    raise RequestRefused(f"the gateway can't pass on a part {excerpt(kind)} of a message")
 
 
 def _note_reasoning(messages: list[Any], fields: Fields) -> None:

@@ -74,20 +74,20 @@ class RunningCommand:
         return None
 
 
-def execution(found: Attended, output: BoundedOutput, latency: float, limits: Limits) -> Execution:
+def execution(attended: Attended, output: BoundedOutput, latency: float, limits: Limits) -> Execution:
     """Return what a command did, from how attending it ended."""
-    status = found.answer.get("status") if found.answer else None
+    status = attended.answer.get("status") if attended.answer else None
     status = status if isinstance(status, int) and not isinstance(status, bool) else None
-    why = found.why or _limit(found, status, limits)
+    why = attended.why or _limit(attended, status, limits)
     code = status if status is None or status >= 0 else 128 - status  # as a shell says it
     return Execution(
-        output=output.kept,
+        output=output.excerpt,
         size=output.size,
         digest=output.digest,
         exit_code=None if why else code,
         latency=latency,
-        timed_out=found.timed_out,
-        left_running=bool(found.answer and found.answer.get("left")),
+        timed_out=attended.timed_out,
+        left_running=bool(attended.answer and attended.answer.get("left")),
         error=why,
     )
 

@@ -66,16 +66,16 @@ def exactly(connection: socket.socket, size: int) -> bytes:
 
 def exchange(
     stream: Any,
-    given: bytes,
+    body: bytes,
     output: Callable[[bytes], object],
     errors: Callable[[bytes], object],
     timeout: float,
 ) -> None:
-    """Send all of `given`, then read to the end; raises `SandboxRefused` where nothing moves for `timeout` seconds."""
+    """Send all of `body`, then read to the end; raises `SandboxRefused` where nothing moves for `timeout` seconds."""
     connection = raw(stream)
     connection.settimeout(timeout)
     try:
-        connection.sendall(given)
+        connection.sendall(body)
         with contextlib.suppress(OSError):
             connection.shutdown(socket.SHUT_WR)
         frames(connection, output, errors)

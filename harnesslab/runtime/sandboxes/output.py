@@ -31,7 +31,7 @@ class BoundedOutput:
         return self._sha256.hexdigest()
 
     @property
-    def kept(self) -> bytes:
+    def excerpt(self) -> bytes:
         """All of it, or its beginning and end with a marker between that says how much is left out."""
         if self.size <= self._limit:
             return bytes(self._head + self._tail)

@@ -32,7 +32,7 @@ def git(
     *arguments: str,
     environ: Mapping[str, str] | None = None,
     allowed: tuple[int, ...] = (0,),
-    given: bytes | None = None,
+    stdin: bytes | None = None,
 ) -> str:
     """Run git in a repository and return what it printed; raises `GitFailed` with what it said of it."""
     whole = {
@@ -45,7 +45,7 @@ def git(
     command = ["git", "-c", f"safe.directory={place}", *_QUIET, "-C", str(place), *arguments]
     try:
         done = subprocess.run(  # noqa: S603 - arguments are a list
-            command, env=whole, input=given, capture_output=True, timeout=SECONDS, check=False
+            command, env=whole, input=stdin, capture_output=True, timeout=SECONDS, check=False
         )
     except FileNotFoundError:
         raise GitFailed("git is not installed") from None

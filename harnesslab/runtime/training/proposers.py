@@ -82,13 +82,13 @@ class Asks(Protocol):
         """Return one change, or why there is none."""
 
 
-def proposer(given: Proposer) -> Asks:
+def proposer(request: Proposer) -> Asks:
     """Return the proposer that a training names; raises `InvalidValue` for one that can't be asked."""
-    match given.kind:
+    match request.kind:
         case ProposerKind.PATCHES:
-            return PatchQueue(Path(given.folder))
+            return PatchQueue(Path(request.folder))
         case ProposerKind.COMMAND:
-            return CommandProposer(given)
+            return CommandProposer(request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class CommandProposer:
                 _run(self.given, place, desk.environ(occasion.base), stopped)
             except ProposerFailed as error:
                 failed = error.sentence
-            stated = desk.stated()
+            stated = desk.own_account()
             mechanism = " ".join(str(stated.get("mechanism") or "").split())[:400]
             facts: dict[str, JSON] = {"model": self.given.name, "effort": self.given.effort, **stated}
             facts["seconds"] = round(time.monotonic() - began, 1)
@@ -202,7 +202,7 @@ class _Desk:
         written = _beginning(place) if place.is_file() else laid
         return None if written == laid else written.decode(errors="replace")
 
-    def stated(self) -> dict[str, JSON]:
+    def own_account(self) -> dict[str, JSON]:
         """Read what the program says of itself; what is no JSON object is said to be none."""
         place = self.folder / "proposal.json"
         if not place.is_file():

@@ -83,7 +83,7 @@ class Repository:
         """Return the commit that a patch makes of the base; raises `NoChange` or `OutsideEditableFiles`."""
         with self._index(base) as environ:
             try:
-                git(self.place, "apply", "--cached", "--3way", "-", environ=environ, given=patch)
+                git(self.place, "apply", "--cached", "--3way", "-", environ=environ, stdin=patch)
             except GitFailed as error:
                 raise NoChange(f"the patch does not apply to {base[:8]}: {error.what}") from None
             return self._commit(base, message, environ)
@@ -184,7 +184,7 @@ class Repository:
         changes = git(self.place, "diff-tree", "-r", "-z", "--no-renames", base, tree).split("\0")
         files = self._checked(list(zip(changes[0::2], changes[1::2], strict=False)))
         said = message.replace("\x00", "␀").encode("utf-8", "replace")
-        commit = git(self.place, "commit-tree", tree, "-p", base, given=said).strip()
+        commit = git(self.place, "commit-tree", tree, "-p", base, stdin=said).strip()
         return Candidate(commit, files, self.diff(base, commit))
 
     def _checked(self, changes: list[tuple[str, str]]) -> tuple[str, ...]:

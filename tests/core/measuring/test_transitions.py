@@ -12,7 +12,7 @@ def test_outcomes_are_paired_by_case_and_trial() -> None:
     before = by_case([cell("a", rollout=1), cell("b", Outcome.TIMEOUT, rollout=2), cell("gone", rollout=3)])
     after = by_case([cell("a", rollout=4), cell("b", rollout=5), cell("new", Outcome.CRASH, rollout=6)])
     found = transitions(before, after)
-    assert [(each.before, each.after, each.kept) for each in found] == [
+    assert [(each.before, each.after, each.unmoved) for each in found] == [
         ("solved", "solved", True),
         ("solved", ABSENT, False),
         ("timeout", "solved", False),

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.contracts import scrub
-from harnesslab.core.running.record import ASKED, Miss, Record, RequestKeys, asked, flows_on
+from harnesslab.core.running.record import ASKED, Miss, Record, RequestKeys, flows_on, settings_of
 from harnesslab.core.trace.events import ClockRead, ModelCall, ToolCall, UserTurn
 from harnesslab.core.trace.trace import Trace, TraceBuilder
 from tests.core.traces import traces
@@ -52,7 +52,7 @@ def test_any_trace_serves_its_own_requests(trace: Trace) -> None:
     record, keys = Record(trace), RequestKeys(trace.payloads)
     for event in trace.events:
         if isinstance(event, ModelCall):
-            key = keys.key(event.agent, event.input, event.tools, asked(event))
+            key = keys.key(event.agent, event.input, event.tools, settings_of(event))
             if event.error is None:
                 attempts = record.model(key)
                 assert attempts is not None
@@ -169,7 +169,7 @@ def test_a_miss_names_the_nearest_request_and_where_it_parts() -> None:
     builder.model_call([said("system", "s"), said("user", "q"), said("user", "recorded")], text="b", step=1)
     record = Record(builder.close("solved"))
     missed = record.missed_model([said("system", "s"), said("user", "q"), said("user", "asked")], 1)
-    assert (missed.nearest, missed.recorded, missed.asked) == (1, "recorded", "asked")
+    assert (missed.nearest, missed.recorded, missed.now) == (1, "recorded", "asked")
     assert "message 2" in missed.why
 
 

@@ -90,12 +90,12 @@ def fix_addresses() -> None:
         raise OSError("addresses can't be fixed")
 
 
-def appear_as(shown: int, user: int) -> None:
+def appear_as(uid: int, user: int) -> None:
     """Show this process and all it starts as another user id than the machine's, in a user namespace of its own."""
     _prctl(_PR_SET_DUMPABLE, 1)  # else these files belong to root; no command runs yet that could look
     if ctypes.CDLL(None, use_errno=True).unshare(_NEW_USER):
         raise OSError(ctypes.get_errno(), "no user namespace")
-    for name, line in (("setgroups", "deny"), ("uid_map", f"{shown} {user} 1"), ("gid_map", f"{shown} {user} 1")):
+    for name, line in (("setgroups", "deny"), ("uid_map", f"{uid} {user} 1"), ("gid_map", f"{uid} {user} 1")):
         with open(f"/proc/self/{name}", "w") as target:
             target.write(line)
     shed()
