@@ -158,7 +158,7 @@ class Choice(Reading):
 
     def read(self, value: object) -> object:
         """Return the choice."""
-        if self.optional and value == "":
+        if self.optional and value in ("", None):
             return None
         if not isinstance(value, str) or value.strip() not in self.words:
             raise refused(f"no {self.noun}: {written(value)}", f"one of {', '.join(self.words)}")

@@ -56,19 +56,40 @@ def test_an_experiment_is_asked_for_on_its_form_and_watched_to_its_end(tab: Page
     expect(tab.locator("h1")).to_contain_text("easy")
 
 
+def test_a_form_that_is_wrong_marks_each_field_and_puts_the_focus_on_the_first(tab: Page, project: str) -> None:
+    tab.goto("/experiments/new/?project=fruits")
+    tab.get_by_label("Harness revision").fill("r1")
+    tab.get_by_label("Trials a case").fill("0")
+    tab.get_by_label("Root seed").fill("moon")
+    expect(tab.locator("#preview")).to_contain_text("0 trials")
+    with tab.expect_response(lambda answer: answer.request.method == "POST") as answer:
+        tab.evaluate("document.querySelector('#new').submit()")  # past the browser's own checks and the preview's
+    assert answer.value.status == 400
+    for label, said in (("Trials a case", "0 trials (from 1 to 100)."), ("Root seed", "No seed: 'moon' (a whole")):
+        field = tab.get_by_label(label)
+        expect(field).to_have_attribute("aria-invalid", "true")
+        expect(field).to_have_accessible_description(re.compile(re.escape(said)))
+    expect(tab.get_by_label("Trials a case")).to_be_focused()
+    expect(tab.get_by_label("Harness revision")).to_have_value("r1")
+    expect(tab.get_by_label("Harness revision")).not_to_have_attribute("aria-invalid", "true")
+    tab.get_by_label("Trials a case").fill("1")
+    tab.get_by_label("Root seed").fill("1")
+    expect(tab.get_by_role("button", name="Run 2 rollouts")).to_be_enabled()
+
+
 def test_a_training_is_stopped_and_taken_up_again(tab: Page, rig: RerunLab, project: str, tmp_path: Path) -> None:
     options = ("--project", "fruits", "--panel", "fruit", "--engine", "SmolLM2", "--epochs", "1", "--trials", "30")
     made = rig.lab.run("train", *options, "--patches", str(tmp_path)).split()[1]
     tab.goto("/trainings/")
-    tab.get_by_role("link", name="Epoch 1 of 1 runs.").click()
+    tab.get_by_role("link", name="Iteration 1 of 1 runs.").click()
     expect(tab.locator("main")).to_contain_text(re.compile(r"measures its baseline, \d+ of 60"))
     tab.get_by_role("button", name="Stop").click()
-    expect(tab.locator("h1")).to_have_text("Stopped after 0 epochs.")
+    expect(tab.locator("h1")).to_have_text("Stopped after 0 iterations.")
     tab.get_by_role("button", name="Go on").click()
-    expect(tab.locator("h1")).to_have_text("Epoch 1 of 1 runs.")
+    expect(tab.locator("h1")).to_have_text("Iteration 1 of 1 runs.")
     assert tab.request.get(f"/api/v1/trainings/{made}").json()["row"]["state"] == "running"
     tab.get_by_role("button", name="Stop").click()
-    expect(tab.locator("h1")).to_have_text("Stopped after 0 epochs.")
+    expect(tab.locator("h1")).to_have_text("Stopped after 0 iterations.")
 
 
 def test_the_pages_fit_a_phone_and_name_their_controls(tab: Page, project: str) -> None:

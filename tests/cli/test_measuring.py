@@ -224,7 +224,7 @@ def test_following_a_training_prints_its_iterations_and_ends_with_1_where_it_sto
     options = ("--project", measuring.PROJECT, "--panel", measuring.PANEL, "--engine", live.ENGINE, "--epochs", 2)
     result = run("train", *options, "--patches", tmp_path / "patches", "--wait")
     assert result.exit_code == 1
-    assert "epoch 1: measures its baseline\n" in result.output
+    assert "iteration 1: measures its baseline\n" in result.output
     assert re.search(r"error: training \d+: iteration 1: its baseline \S+ was cancelled", result.output)
 
 

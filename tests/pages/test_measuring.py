@@ -241,10 +241,10 @@ def test_a_training_is_begun_once_and_says_where_it_is(as_admin: Client, project
     made = Training.objects.get()
     assert first.headers["Location"] == second.headers["Location"] == f"/trainings/{made.pk}/"
     page = text(as_admin, f"/trainings/{made.pk}/")
-    assert page.index("Epoch 1 of 2 runs.") < page.index("measures its baseline, 0 of 2")
+    assert page.index("Iteration 1 of 2 runs.") < page.index("measures its baseline, 0 of 2")
     assert "certified before a candidate is judged" in page
     assert as_admin.get(f"/trainings/{made.pk}/", headers=PART).status_code == 200
-    assert "Epoch 1 of 2 runs." in text(as_admin, "/trainings/?project=measured")
+    assert "Iteration 1 of 2 runs." in text(as_admin, "/trainings/?project=measured")
 
 
 @pytest.mark.parametrize(
@@ -274,11 +274,11 @@ def test_a_training_that_can_not_begin_says_why_and_keeps_the_form(
 def test_a_training_stops_and_goes_on(as_operator: Client, project: Project, patches: Path) -> None:
     made = training(patches)
     stopped = html.unescape(as_operator.post(f"/trainings/{made.pk}/stop/", follow=True).content.decode())
-    assert "Stopped after 0 epochs." in stopped
+    assert "Stopped after 0 iterations." in stopped
     assert "Go on" in stopped
     assert Job.objects.filter(state=JobState.CANCELLED).count() == 2
     assert as_operator.get(f"/trainings/{made.pk}/", headers=PART).status_code == 286
-    assert "Epoch 1 of 2 runs." in as_operator.post(f"/trainings/{made.pk}/resume/", follow=True).content.decode()
+    assert "Iteration 1 of 2 runs." in as_operator.post(f"/trainings/{made.pk}/resume/", follow=True).content.decode()
     assert Job.objects.filter(state=JobState.QUEUED).count() == 2
 
 
