@@ -13,7 +13,7 @@ from harnesslab.cli.terminal import printable
 from harnesslab.core.deciding.decision_words import reason_words
 from harnesslab.core.measuring.experiments import ExperimentKind, State
 from harnesslab.core.measuring.matrix import MatrixSummary, Tally, markdown
-from harnesslab.queries.experiments.filters import CHOICES, ExperimentFilter
+from harnesslab.queries.experiments.filters import ExperimentFilter
 from harnesslab.queries.experiments.listing import ExperimentRow, all_experiments
 from harnesslab.queries.experiments.matrices import matrices
 
@@ -25,7 +25,7 @@ WIDEST = 48
 @click.command("experiments")
 @click.option("--project", default="", help="Those of one project.")
 @click.option("--kind", type=click.Choice([kind.value for kind in ExperimentKind]), default=None)
-@click.option("--decision", type=click.Choice([str(each) for each in CHOICES["decision"]]), default=None)
+@click.option("--decision", type=click.Choice(list(ExperimentFilter.choices()["decision"])), default=None)
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON, with the certificate of each case.")
 @click.option("--matrix", is_flag=True, help="Add imported matrices of agents and scenarios up, as Markdown or JSON.")
 def experiments(project: str, kind: str | None, decision: str | None, *, as_json: bool, matrix: bool) -> None:

@@ -13,11 +13,20 @@ from harnesslab.core.trace import usage
 from harnesslab.core.trace.events import Usage
 from harnesslab.core.trace.messages import text_of, view
 from harnesslab.formats.reading.conversation import answer_parts
-from harnesslab.formats.reading.fields import elapsed, epoch_time, moment, most_used, rows_of, without_nulls
 from harnesslab.formats.reading.inputs import JsonLine, Report, Unit
+from harnesslab.formats.reading.rows import rows_of
 from harnesslab.formats.reading.session_events import SessionEvents
 from harnesslab.formats.reading.sniff import Shape
-from harnesslab.formats.reading.values import items, mapping, text
+from harnesslab.formats.reading.values import (
+    elapsed,
+    epoch_time,
+    items,
+    mapping,
+    moment,
+    most_used,
+    text,
+    without_nulls,
+)
 
 NAME = "coding-session"
 _UNKNOWN = "not recorded by the agent's session file"

@@ -18,10 +18,11 @@ from harnesslab.core.trace import usage
 from harnesslab.core.trace.events import HarnessAction, RolloutStarted, ToolRequest, UserTurn
 from harnesslab.core.trace.messages import MessageView, text_of, view
 from harnesslab.core.trace.trace import TraceBuilder
-from harnesslab.formats.reading.fields import Transcript, elapsed, epoch_time, moment, stem, tool_call
 from harnesslab.formats.reading.inputs import Report, Unit
+from harnesslab.formats.reading.rows import stem
 from harnesslab.formats.reading.sniff import Shape
-from harnesslab.formats.reading.values import items, mapping, number, text
+from harnesslab.formats.reading.transcript import Transcript, tool_call
+from harnesslab.formats.reading.values import elapsed, epoch_time, items, mapping, moment, number, text
 
 NAME = "mini-swe-agent"
 _UNKNOWN = "not recorded by mini-swe-agent trajectories"

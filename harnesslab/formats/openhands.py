@@ -12,11 +12,21 @@ from harnesslab.core.running.rollout import Outcome, Recording, Replayability, S
 from harnesslab.core.trace import usage
 from harnesslab.core.trace.events import ToolRequest
 from harnesslab.core.trace.messages import MessageView, text_of, view
-from harnesslab.formats.reading.fields import elapsed, epoch_time, moment, most_used, rows_of, stem, without_nulls
 from harnesslab.formats.reading.inputs import Report, Unit
+from harnesslab.formats.reading.rows import rows_of, stem
 from harnesslab.formats.reading.session_events import SessionEvents
 from harnesslab.formats.reading.sniff import Shape
-from harnesslab.formats.reading.values import items, mapping, text, whole
+from harnesslab.formats.reading.values import (
+    elapsed,
+    epoch_time,
+    items,
+    mapping,
+    moment,
+    most_used,
+    text,
+    whole,
+    without_nulls,
+)
 
 NAME = "openhands"
 _UNKNOWN = "not recorded by OpenHands event lists"

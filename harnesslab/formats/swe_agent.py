@@ -16,10 +16,11 @@ from harnesslab.core.running.rollout import Outcome, Recording, Replayability, S
 from harnesslab.core.trace.events import Fidelity, HarnessAction, RolloutStarted, ToolRequest, UserTurn
 from harnesslab.core.trace.messages import view
 from harnesslab.core.trace.trace import TraceBuilder
-from harnesslab.formats.reading.fields import stem, tool_call, without_nulls
 from harnesslab.formats.reading.inputs import Report, Unit
+from harnesslab.formats.reading.rows import stem
 from harnesslab.formats.reading.sniff import Shape
-from harnesslab.formats.reading.values import items, mapping, number, text
+from harnesslab.formats.reading.transcript import tool_call
+from harnesslab.formats.reading.values import items, mapping, number, text, without_nulls
 
 NAME = "swe-agent"
 _UNKNOWN = "not recorded by SWE-agent trajectories"

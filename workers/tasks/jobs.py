@@ -16,7 +16,7 @@ from harnesslab.actions.jobs import lifecycle as jobs
 from harnesslab.actions.jobs.leases import HeldLease
 from harnesslab.actions.projects import mirrors
 from harnesslab.actions.reruns import lifecycle as reruns
-from harnesslab.actions.trainings import iterations as iterations
+from harnesslab.actions.trainings import iterations
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.queue import TASK, app
 from workers.tasks.certifications import run_certification

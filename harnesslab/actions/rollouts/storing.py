@@ -270,5 +270,5 @@ def _seconds(recording: Recording) -> float | None:
 
 
 def _finite(value: float | None) -> float | None:
-    """Leave out what no JSON can hold; the trace keeps it was recorded."""
+    """Leave out what no JSON can hold; the trace keeps it as it was recorded."""
     return value if value is not None and math.isfinite(value) else None

@@ -250,7 +250,7 @@ def _volatile(left: ToolCall, right: ToolCall, evidence: tuple[Evidence, ...]) -
     if not explained:
         return why
     hidden = left.seen is not None and right.seen is not None and same(left.seen, right.seen)
-    read = "the model did not see it" if hidden else "the model read it was"
+    read = "the model did not see it" if hidden else "the model read it as it was"
     return f"{why}; only volatile text differs (rule {explained} removes it), and {read}"
 
 

@@ -13,7 +13,7 @@ from harnesslab.core.trace.events import HarnessAction, ModelCall, SubagentCall,
 from harnesslab.core.trace.messages import text_of
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.core.trace.usage import atif as usage_of
-from harnesslab.formats.reading.fields import Transcript
+from harnesslab.formats.reading.transcript import Transcript
 from harnesslab.formats.reading.values import instant, items, mapping, not_empty, number, objects, seconds, text, whole
 
 _MAX_NESTING = 12

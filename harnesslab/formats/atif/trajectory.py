@@ -13,8 +13,9 @@ from harnesslab.core.trace.messages import text_of
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.atif.events import TrajectoryReader
 from harnesslab.formats.reading.inputs import Report, Unit
+from harnesslab.formats.reading.recordings import case_of, only
 from harnesslab.formats.reading.sniff import Shape
-from harnesslab.formats.reading.values import case_of, instant, items, mapping, not_empty, number, objects, only, text
+from harnesslab.formats.reading.values import instant, items, mapping, not_empty, number, objects, text
 
 NAME = "atif"
 MISSING = "model: ATIF keeps the conversation, not the requests as sent; no sampling settings or seed"

@@ -14,10 +14,10 @@ from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.errors import FormatRefused
 from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
 from harnesslab.formats.claude_code.session import Session
-from harnesslab.formats.reading.fields import epoch_time, line_at, moment, most_used, rows_of, stem
 from harnesslab.formats.reading.inputs import JsonLine, Report, Unit
+from harnesslab.formats.reading.rows import line_at, rows_of, stem
 from harnesslab.formats.reading.sniff import Shape
-from harnesslab.formats.reading.values import mapping, text
+from harnesslab.formats.reading.values import epoch_time, mapping, moment, most_used, text
 
 NAME = "claude-code"
 _UNKNOWN = "not recorded by Claude Code sessions"

@@ -11,9 +11,9 @@ from harnesslab.core.trace import usage
 from harnesslab.core.trace.events import HarnessAction, RolloutStarted, SubagentCall, ToolRequest, UserTurn
 from harnesslab.core.trace.messages import text_of, view
 from harnesslab.core.trace.trace import TraceBuilder
-from harnesslab.formats.reading.fields import Transcript, elapsed, moment, tool_call, without_nulls
 from harnesslab.formats.reading.inputs import JsonLine, Report
-from harnesslab.formats.reading.values import items, mapping, number, text
+from harnesslab.formats.reading.transcript import Transcript, tool_call
+from harnesslab.formats.reading.values import elapsed, items, mapping, moment, number, text, without_nulls
 
 _ENVELOPE = (
     "type", "message", "uuid", "parentUuid", "sessionId", "timestamp", "cwd", "version", "gitBranch", "userType",

@@ -20,10 +20,10 @@ from harnesslab.core.trace.messages import text_of
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.codex.payloads import dialect, from_output, result, texts
 from harnesslab.formats.openai.response_items import Walk, kind_of
-from harnesslab.formats.reading.fields import elapsed, epoch_time, moment, rows_of, stem, without_nulls
 from harnesslab.formats.reading.inputs import JsonLine, Report, Unit
+from harnesslab.formats.reading.rows import rows_of, stem
 from harnesslab.formats.reading.sniff import Shape
-from harnesslab.formats.reading.values import mapping, number, text, whole
+from harnesslab.formats.reading.values import elapsed, epoch_time, mapping, moment, number, text, whole, without_nulls
 
 NAME = "codex"
 _UNKNOWN = "not recorded by Codex sessions"

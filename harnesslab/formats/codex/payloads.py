@@ -7,8 +7,7 @@ from typing import Any
 
 from harnesslab.core.canonical import JSON, parse
 from harnesslab.core.trace.messages import text_of
-from harnesslab.formats.reading.fields import without_nulls
-from harnesslab.formats.reading.values import mapping, number, text, whole
+from harnesslab.formats.reading.values import mapping, number, text, whole, without_nulls
 
 
 def texts(item: Mapping[str, JSON]) -> set[str]:

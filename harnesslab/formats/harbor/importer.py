@@ -22,19 +22,9 @@ from harnesslab.formats.harbor import result as harbor_result
 from harnesslab.formats.harbor.recording import recording
 from harnesslab.formats.openai.response_items import Walk
 from harnesslab.formats.reading.inputs import InputFile, Report, Unit, json_lines
+from harnesslab.formats.reading.recordings import attempt, only, some
 from harnesslab.formats.reading.sniff import Shape
-from harnesslab.formats.reading.values import (
-    attempt,
-    instant,
-    items,
-    mapping,
-    not_empty,
-    number,
-    objects,
-    only,
-    some,
-    text,
-)
+from harnesslab.formats.reading.values import instant, items, mapping, not_empty, number, objects, text
 
 NAME = "harbor"
 _MAIN = "agent/trajectory.json"

@@ -22,21 +22,11 @@ from harnesslab.core.trace.events import (
 )
 from harnesslab.core.trace.messages import parse_arguments
 from harnesslab.core.trace.trace import TraceBuilder
-from harnesslab.formats.reading.fields import Transcript
 from harnesslab.formats.reading.inputs import Report, Unit
+from harnesslab.formats.reading.recordings import case_of, only
 from harnesslab.formats.reading.sniff import Shape
-from harnesslab.formats.reading.values import (
-    case_of,
-    instant,
-    items,
-    mapping,
-    not_empty,
-    objects,
-    only,
-    seconds,
-    text,
-    whole,
-)
+from harnesslab.formats.reading.transcript import Transcript
+from harnesslab.formats.reading.values import instant, items, mapping, not_empty, objects, seconds, text, whole
 
 NAME = "harbor-viewer"
 _STEP = {"index", "role", "text", "toolCalls", "observation"}

@@ -14,19 +14,9 @@ from harnesslab.core.trace.events import ModelCall, RolloutStarted, TestResult, 
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.harness_matrix.results import Results, Trial
 from harnesslab.formats.reading.inputs import Report, Unit
+from harnesslab.formats.reading.recordings import attempt, some
 from harnesslab.formats.reading.sniff import Shape
-from harnesslab.formats.reading.values import (
-    attempt,
-    instant,
-    items,
-    mapping,
-    not_empty,
-    number,
-    objects,
-    some,
-    text,
-    whole,
-)
+from harnesslab.formats.reading.values import instant, items, mapping, not_empty, number, objects, text, whole
 
 NAME = "harness-matrix"
 _IN_EVENTS = ("checks", "debug_calls", "final_reply", "full_reply", "traceback")

@@ -16,8 +16,9 @@ from harnesslab.formats.harness_training.record import record_of
 from harnesslab.formats.harness_training.run import Run, budgets, manifest_of, replayability_of
 from harnesslab.formats.harness_training.steps import StepsReader
 from harnesslab.formats.reading.inputs import InputFile, Report, Unit, json_lines
+from harnesslab.formats.reading.recordings import attempt, some
 from harnesslab.formats.reading.sniff import Shape
-from harnesslab.formats.reading.values import attempt, instant, mapping, not_empty, number, some, text
+from harnesslab.formats.reading.values import instant, mapping, not_empty, number, text
 
 NAME = "harness-training"
 OUTCOMES = {

@@ -13,8 +13,9 @@ from harnesslab.formats.inspect.archive import header, samples
 from harnesslab.formats.inspect.log import NAME, Log, evaluation, recording
 from harnesslab.formats.reading.archives import open_archive
 from harnesslab.formats.reading.inputs import Report, Unit
+from harnesslab.formats.reading.recordings import attempt, some
 from harnesslab.formats.reading.sniff import Shape
-from harnesslab.formats.reading.values import attempt, items, mapping, objects, some, text, whole
+from harnesslab.formats.reading.values import items, mapping, objects, text, whole
 
 __all__ = ["NAME", "experiments", "read", "recognises"]
 

@@ -7,8 +7,7 @@ from datetime import datetime
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.measuring.experiments import ExperimentKind, ExperimentRecord, Verdict
-from harnesslab.formats.reading.fields import epoch_time
-from harnesslab.formats.reading.values import mapping, number, text, whole
+from harnesslab.formats.reading.values import epoch_time, mapping, number, text, whole
 
 _OURS = "harnesslab."
 

@@ -15,10 +15,10 @@ from harnesslab.core.trace.events import RolloutStarted, ToolCall
 from harnesslab.core.trace.messages import view
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.reading.conversation import model_output
-from harnesslab.formats.reading.fields import epoch_time, stem, without_nulls
 from harnesslab.formats.reading.inputs import Report, Unit
+from harnesslab.formats.reading.rows import stem
 from harnesslab.formats.reading.sniff import Shape
-from harnesslab.formats.reading.values import items, mapping, not_empty, number, text
+from harnesslab.formats.reading.values import epoch_time, items, mapping, not_empty, number, text, without_nulls
 
 NAME = "mlflow-trace"
 _MODEL = {"CHAT_MODEL", "LLM"}

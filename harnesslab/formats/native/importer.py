@@ -23,8 +23,8 @@ from harnesslab.core.trace.events import AnyEvent, ModelCall, RolloutEnded, Roll
 from harnesslab.core.trace.trace import Trace, TraceBuilder, Windows
 from harnesslab.formats.native.schemas import TRACES, TraceSchema
 from harnesslab.formats.reading.inputs import Report, Unit, json_lines
+from harnesslab.formats.reading.recordings import attempt, some
 from harnesslab.formats.reading.sniff import Shape
-from harnesslab.formats.reading.values import attempt, some
 
 NAME = "harnesslab"
 SCHEMA = TRACES.schema(TRACES.newest)

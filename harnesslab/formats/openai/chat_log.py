@@ -15,10 +15,10 @@ from harnesslab.core.trace import usage
 from harnesslab.core.trace.messages import text_of, view
 from harnesslab.formats.openai import chat_transcripts
 from harnesslab.formats.openai.exchanges import LoggedExchange, rollouts
-from harnesslab.formats.reading.fields import moment, rows_of, without_nulls
 from harnesslab.formats.reading.inputs import JsonLine, Report, Unit
+from harnesslab.formats.reading.rows import rows_of
 from harnesslab.formats.reading.sniff import Shape
-from harnesslab.formats.reading.values import items, mapping, number, text, whole
+from harnesslab.formats.reading.values import items, mapping, moment, number, text, whole, without_nulls
 
 NAME = "chat-log"
 _CHUNK = "chat.completion.chunk"

@@ -17,8 +17,8 @@ from harnesslab.core.trace.events import HarnessAction, RolloutStarted, ToolCall
 from harnesslab.core.trace.messages import text_of
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.reading.conversation import add_conversation
-from harnesslab.formats.reading.fields import rows_of, stem
 from harnesslab.formats.reading.inputs import Report, Unit
+from harnesslab.formats.reading.rows import rows_of, stem
 from harnesslab.formats.reading.sniff import Shape
 from harnesslab.formats.reading.values import items, mapping, number, text
 

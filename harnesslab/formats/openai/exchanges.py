@@ -17,8 +17,8 @@ from harnesslab.core.trace.events import Fidelity, RolloutStarted, ToolRequest, 
 from harnesslab.core.trace.messages import view
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.reading.conversation import answer_parts
-from harnesslab.formats.reading.fields import elapsed, epoch_time, tool_call, without_nulls
-from harnesslab.formats.reading.values import text
+from harnesslab.formats.reading.transcript import tool_call
+from harnesslab.formats.reading.values import elapsed, epoch_time, text, without_nulls
 
 _UNKNOWN = "not recorded by a log of requests and responses"
 _RETRIABLE = (408, 409, 425, 429)

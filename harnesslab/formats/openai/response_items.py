@@ -16,8 +16,8 @@ from harnesslab.core.canonical import JSON
 from harnesslab.core.trace.events import HarnessAction, ToolRequest, UserTurn
 from harnesslab.core.trace.messages import parse_arguments, text_of, view
 from harnesslab.core.trace.trace import TraceBuilder
-from harnesslab.formats.reading.fields import Transcript, tool_call, without_nulls
-from harnesslab.formats.reading.values import mapping, text
+from harnesslab.formats.reading.transcript import Transcript, tool_call
+from harnesslab.formats.reading.values import mapping, text, without_nulls
 
 SERVED = ("web_search_call", "file_search_call", "image_generation_call", "code_interpreter_call")
 """Calls that the provider carries out itself; their results, if any, are in the call's own item."""

@@ -19,10 +19,10 @@ from harnesslab.core.trace.events import HarnessAction, ModelCall, RolloutStarte
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.openai.exchanges import LoggedExchange, rollouts
 from harnesslab.formats.openai.response_items import Walk, output_of
-from harnesslab.formats.reading.fields import epoch_time, line_at, moment, rows_of, without_nulls
 from harnesslab.formats.reading.inputs import Report, Unit
+from harnesslab.formats.reading.rows import line_at, rows_of
 from harnesslab.formats.reading.sniff import Shape
-from harnesslab.formats.reading.values import items, mapping, number, text, whole
+from harnesslab.formats.reading.values import epoch_time, items, mapping, moment, number, text, whole, without_nulls
 
 NAME = "openai-responses"
 _UNKNOWN = "not recorded by the rollout row"

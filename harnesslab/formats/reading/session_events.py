@@ -10,7 +10,7 @@ from harnesslab.core.trace.events import HarnessAction, RolloutStarted, ToolRequ
 from harnesslab.core.trace.messages import MessageView
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.reading.conversation import model_output
-from harnesslab.formats.reading.fields import Transcript, tool_call
+from harnesslab.formats.reading.transcript import Transcript, tool_call
 
 
 class SessionEvents:

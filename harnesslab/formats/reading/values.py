@@ -1,16 +1,12 @@
-"""Reading JSON whose types can't be trusted: each helper returns what was asked for, or the empty answer."""
+"""Reading JSON whose types can't be trusted: each reader returns what was asked for, or None or an empty value."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
-from harnesslab.core.canonical import JSON, digest
-from harnesslab.core.errors import FormatRefused, HarnessLabError
-from harnesslab.core.running.rollout import Recording
-from harnesslab.core.trace.messages import text_of
-from harnesslab.formats.reading.inputs import Report
+from harnesslab.core.canonical import JSON
 
 
 def mapping(value: JSON) -> Mapping[str, JSON]:
@@ -74,44 +70,42 @@ def not_empty(values: Mapping[str, JSON]) -> dict[str, JSON]:
     return {key: value for key, value in values.items() if value is not None and value not in ("", [], {})}
 
 
-def case_of(instruction: JSON) -> tuple[str, str | None]:
-    """Name a case by its instruction where the source gives it no name: (case, digest of the instruction)."""
-    said = text_of(instruction)
-    if not said:
-        return "unnamed", None
-    content = digest(said)
-    return f"instruction-{content[:12]}", content
+def without_nulls(values: Mapping[str, JSON], *skip: str) -> dict[str, JSON]:
+    """Return what an object states, without nulls and without the keys in `skip`."""
+    return {key: value for key, value in values.items() if value is not None and key not in skip}
 
 
-def attempt(report: Report, where: str, make: Callable[[], Recording]) -> Iterator[Recording]:
-    """Yield one recording, or note in the report why it can't be made, so that the others are still read."""
+def moment(value: JSON) -> float | None:
+    """Return seconds since 1970 of an ISO 8601 text or of epoch seconds or milliseconds; None for anything else.
+
+    A time without a zone counts as UTC, which leaves differences within a file right.
+    """
+    if isinstance(value, str):
+        parsed = instant(value)
+        return None if parsed is None else parsed.timestamp()
+    seconds = number(value)
+    if seconds is None or seconds <= 0:
+        return None
+    return seconds / 1000 if seconds > 1e11 else seconds
+
+
+def epoch_time(seconds: float | None) -> datetime | None:
+    """Return the time of epoch seconds, or None where it is unknown or out of range."""
     try:
-        recording = only(where, make)
-    except HarnessLabError as error:
-        report.skip(where, error.sentence.removeprefix(f"{where}: "))
-        return
-    yield recording
+        return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
 
 
-def only(where: str, make: Callable[[], Recording]) -> Recording:
-    """Return the recording of a source that holds one; whatever keeps it from being made is a refusal."""
-    try:
-        return make()
-    except FormatRefused:
-        raise
-    except HarnessLabError as error:
-        raise FormatRefused(error.what, where=error.where or where, hint=error.hint) from error
-    except RecursionError as error:
-        raise FormatRefused("nested too deeply", where=where) from error
+def elapsed(value: float | None, start: float | None) -> float | None:
+    """Return the seconds between two moments, rounded to microseconds."""
+    return None if value is None or start is None else round(value - start, 6)
 
 
-def some(where: str, report: Report, recordings: Iterator[Recording]) -> Iterator[Recording]:
-    """Yield recordings; raises `FormatRefused` with the first reason where there is none."""
-    before, count = len(report.skipped), 0
-    for recording in recordings:
-        count += 1
-        yield recording
-    if not count:
-        first = report.skipped[before] if len(report.skipped) > before else None
-        why = f": {first.where}: {first.why}" if first else ""
-        raise FormatRefused(f"no rollout could be read{why}", where=where)
+def most_used(names: Iterable[str]) -> str:
+    """Return the name that occurs most often, the first of equals; empty where there is none."""
+    counts: dict[str, int] = {}
+    for name in names:
+        if name:
+            counts[name] = counts.get(name, 0) + 1
+    return max(counts, key=lambda name: counts[name]) if counts else ""

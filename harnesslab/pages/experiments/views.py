@@ -16,7 +16,7 @@ from harnesslab.figures.outcomes import matrix_figure, transitions_figure
 from harnesslab.pages.access import asks_for_part
 from harnesslab.pages.experiments.efficiency import csv_of
 from harnesslab.pages.render import render
-from harnesslab.queries.experiments.filters import CHOICES, ExperimentFilter
+from harnesslab.queries.experiments.filters import ExperimentFilter
 from harnesslab.queries.experiments.listing import experiment_counts, experiment_page, experiment_view
 from harnesslab.queries.experiments.outcome_matrix import ROWS, OutcomeMatrix, outcome_matrix
 from harnesslab.queries.stories.experiment import Card, experiment_card
@@ -33,7 +33,7 @@ def experiments(request: HttpRequest) -> HttpResponse:
     counts = experiment_counts(chosen)
     context |= {
         "counts": counts,
-        "chips": [(name, _chips(chosen, name, counts.by[name])) for name in ("project", *CHOICES)],
+        "chips": [(name, _chips(chosen, name, counts.by[name])) for name in ("project", *ExperimentFilter.choices())],
         "filtered": bool(chosen.url()),
     }
     return render(request, "experiments/list.html", context)

@@ -15,7 +15,7 @@ from harnesslab.pages.experiments.efficiency import csv_of
 from harnesslab.pages.markdown import rendered
 from harnesslab.pages.render import render
 from harnesslab.queries.mirrors import mirror_of
-from harnesslab.queries.stories import words as words
+from harnesslab.queries.stories import words
 from harnesslab.queries.stories.candidate import look
 from harnesslab.queries.stories.sheets import story_sheets
 from harnesslab.queries.stories.story import COMMON, METRIC, SOLVED, Story, StoryRow

@@ -20,7 +20,7 @@ from harnesslab.queries.rollouts.annotations import notes_of, views_of
 from harnesslab.queries.rollouts.event_content import part
 from harnesslab.queries.rollouts.events import event_detail, event_window, events_after, first_event_of_step
 from harnesslab.queries.rollouts.facets import FACETS, facet
-from harnesslab.queries.rollouts.filters import CHOICES, SORTS, RolloutFilter
+from harnesslab.queries.rollouts.filters import SORTS, RolloutFilter
 from harnesslab.queries.rollouts.listing import facts_of, get_rollout, group_page, rollout_page, row_of, siblings
 from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 
@@ -46,7 +46,7 @@ def rollouts(request: HttpRequest) -> HttpResponse:
         rows = "rollouts/_rows.html"
     if after and asks_for_part(request):
         return render(request, rows, context)
-    context |= {"rows": rows, "facets": [*FACETS, *CHOICES], "views": views_of(request.user.pk or 0)}
+    context |= {"rows": rows, "facets": [*FACETS, *RolloutFilter.choices()], "views": views_of(request.user.pk or 0)}
     return render(request, "rollouts/list.html", context)
 
 

@@ -17,7 +17,7 @@ from harnesslab.core.measuring.cells import Cell, by_case, solved_cases
 from harnesslab.core.measuring.experiments import Verdict
 from harnesslab.queries.experiments.cells import cells_of
 from harnesslab.queries.experiments.certificates import documents_by_case
-from harnesslab.queries.experiments.filters import COLUMNS, UNDECIDED, ExperimentFilter, cursor, newest_first
+from harnesslab.queries.experiments.filters import UNDECIDED, ExperimentFilter, cursor, newest_first
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.store.models import Experiment
 from harnesslab.store.models.experiments import ExperimentQuerySet
@@ -145,7 +145,7 @@ def experiment_counts(chosen: ExperimentFilter) -> ExperimentCounts:
     shown = chosen.apply(Experiment.objects.all())
     verdicts = Counter(dict(shown.order_by().values_list("verdict").annotate(n=Count("pk"))))
     by: dict[str, dict[str, int]] = {}
-    for name, column in COLUMNS.items():
+    for name, column in ExperimentFilter.columns().items():
         others = replace(chosen, **{name: ""}).apply(Experiment.objects.all())
         counted = others.order_by(column).values_list(column).annotate(n=Count("pk"))
         by[name] = {value or UNDECIDED: count for value, count in counted if value or name == "decision"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db.models import Count
 
 from harnesslab.core.errors import InvalidValue
-from harnesslab.queries.rollouts.filters import CHOICES, COLUMNS, RolloutFilter
+from harnesslab.queries.rollouts.filters import RolloutFilter
 from harnesslab.store.models import Rollout
 
 FACETS = ("project", "panel", "case", "experiment", "model", "engine", "harness", "revision", "tag")
@@ -25,9 +25,9 @@ def facet(chosen: RolloutFilter, name: str, containing: str = "") -> list[tuple[
                 counts[tag] = counts.get(tag, 0) + 1
         held = [item for item in counts.items() if containing.lower() in item[0].lower()]
         return sorted(held, key=lambda item: (-item[1], item[0]))[:LIMIT]
-    if name not in FACETS and name not in CHOICES:
+    if name not in FACETS and name not in RolloutFilter.choices():
         raise InvalidValue(f"no such filter: {name}")
-    column = COLUMNS[name]
+    column = RolloutFilter.columns()[name]
     if containing:
         rows = rows.filter(**{f"{column}__icontains": containing})
     found = rows.exclude(**{column: ""}).values_list(column).annotate(n=Count("pk")).order_by("-n", column)[:LIMIT]

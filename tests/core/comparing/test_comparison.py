@@ -25,7 +25,7 @@ SCRUBBED = Contract.parse("text")
 TOOL_CALLS = Contract.parse("", "none", "tool-calls")
 VOLATILE = (
     "the first raw difference is at step 2, boundary tool:bash: the same call returned something else; "
-    "only volatile text differs (rule durations@1 removes it), and the model read it was."
+    "only volatile text differs (rule durations@1 removes it), and the model read it as it was."
 )
 
 
@@ -89,7 +89,7 @@ def test_a_tool_result() -> None:
     assert told(timed("0.12"), timed("0.31")) == (
         "Identical for 1 step. At step 2, at the boundary tool:bash: the same call returned something else, "
         'from "0.12s" against "0.31s"; only volatile text differs (rule durations@1 removes it), '
-        "and the model read it was."
+        "and the model read it as it was."
     )
 
 

@@ -190,7 +190,7 @@ def test_another_result_of_the_same_call_is_the_environment() -> None:
 def test_a_result_that_differs_by_volatile_text_alone_says_so_and_whether_it_was_read() -> None:
     why = "the same call returned something else; only volatile text differs (rule durations@1 removes it), and "
     found = events(bash("t", "3 passed in 0.12s"), bash("t", "3 passed in 0.31s"))
-    assert found.why == why + "the model read it was"
+    assert found.why == why + "the model read it as it was"
     found = events(bash("t", "3 passed in 0.12s", seen="3 passed"), bash("t", "3 passed in 0.31s", seen="3 passed"))
     assert found.why == why + "the model did not see it"
 

@@ -13,7 +13,7 @@ from harnesslab.actions.experiments import measurements
 from harnesslab.actions.experiments.certifications import ask_audits
 from harnesslab.actions.jobs import lifecycle as jobs
 from harnesslab.actions.projects.memos import write_memo
-from harnesslab.actions.trainings import iterations as iterations
+from harnesslab.actions.trainings import iterations
 from harnesslab.actions.trainings import lifecycle as trainings
 from harnesslab.core.errors import Conflict
 from harnesslab.core.measuring.experiments import State
