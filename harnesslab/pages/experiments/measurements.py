@@ -98,6 +98,8 @@ def _form(
         **refusal(error, form),
         **_cost(form, cases),
     }
+    if context["errors"]:
+        context["wrong"] = ""  # it stands at its field already
     if asks_for_part(request):
         return render(request, "experiments/_cost.html", context)
     context |= {"revisions": revisions_of(project), "baselines": _baselines(baselines_of(project))}
