@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 from harnesslab.requests.refusals import InvalidRequest
 from harnesslab.requests.schema import RequestSchema
-from harnesslab.requests.values import Choice, Program
+from harnesslab.requests.values import Reading
 
 _R = TypeVar("_R", bound=RequestSchema)
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -34,11 +34,12 @@ def options_of(schema: type[RequestSchema], **named: str | None) -> Callable[[_F
 
 def _attributes(field: FieldInfo) -> dict[str, Any]:
     stated: dict[str, Any] = {"help": field.description, "required": field.is_required()}
+    readings = [each for each in field.metadata if isinstance(each, Reading)]
     if field.annotation is bool:
         return {**stated, "is_flag": True, "default": None}
-    if "tuple" in str(field.annotation) and not any(isinstance(each, Program) for each in field.metadata):
+    if "tuple" in str(field.annotation) and not any(reading.one_text for reading in readings):
         return {**stated, "multiple": True, "help": f"{field.description} May be repeated."}
-    words = next((each.words for each in field.metadata if isinstance(each, Choice)), ())
+    words = next((each.document["enum"] for each in readings if "enum" in each.document), ())
     default = None if field.is_required() or field.default in (None, "", (), {}) else str(field.default)
     return {**stated, "metavar": f"[{'|'.join(words)}]" if words else None, "default": default, "show_default": True}
 

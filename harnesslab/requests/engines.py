@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
@@ -12,7 +11,7 @@ from pydantic import Field
 from harnesslab.core.canonical import JSON
 from harnesslab.requests.refusals import refused
 from harnesslab.requests.schema import RequestSchema
-from harnesslab.requests.values import Choice, Reading, Text, Whole, encodable, written
+from harnesslab.requests.values import Reading, choice, encodable, text, whole, written
 from harnesslab.runtime.engines import catalogue
 
 KINDS = catalogue.KINDS
@@ -47,45 +46,37 @@ def _variable(text: str) -> None:
         raise refused("not the name of an environment variable", "such as MY_KEY")
 
 
-@dataclass(frozen=True)
-class _Options(Reading):
-    def read(self, value: object) -> dict[str, Any]:
-        if isinstance(value, str):
-            try:
-                value = json.loads(value) if value.strip() else {}
-            except (ValueError, RecursionError) as error:
-                raise refused(f"not JSON: {error}") from None
-        if not isinstance(value, dict):
-            raise refused("not an object", 'such as {"seed_honoured": true}')
-        try:
-            text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-        except (ValueError, RecursionError):
-            raise refused("numbers that are none, or nested too deeply") from None
-        if "\\u0000" in text:
-            raise refused(f"at most {LONGEST_OPTIONS:,} characters, without NUL")
-        _kept_whole(text, LONGEST_OPTIONS)
-        return value
-
-    def document(self) -> dict[str, Any]:
-        return {"type": "object"}
+def _options(value: object) -> dict[str, Any]:
+    try:
+        known = json.loads(value.strip() or "{}") if isinstance(value, str) else value
+    except (ValueError, RecursionError) as error:
+        raise refused(f"not JSON: {error}") from None
+    if not isinstance(known, dict):
+        raise refused("not an object", 'such as {"seed_honoured": true}')
+    try:
+        line = json.dumps(known, ensure_ascii=False, allow_nan=False)
+    except (ValueError, RecursionError):
+        raise refused("numbers that are none, or nested too deeply") from None
+    _kept_whole(line.replace("\\u0000", "\x00"), LONGEST_OPTIONS)
+    return known
 
 
-Ceiling = Annotated[int, Whole(1, 4096, "{} requests at a time")]
+Ceiling = Annotated[int, whole(1, 4096, "{} requests at a time")]
 
 
 class EngineRequest(RequestSchema):
     """An engine as it is registered; `api_key_env` ends up among its options."""
 
     noun: ClassVar[str] = "engine"
-    name: Annotated[str, Text(_name)]
-    kind: Annotated[str, Choice(str, KINDS, "kind of engine")]
-    address: Annotated[str, Text(_address)] = Field(default="", description="http://host:port; none where embedded.")
-    model: Annotated[str, Text(_model)] = Field(default="", description="The model as the server names it.")
+    name: Annotated[str, text(_name)]
+    kind: Annotated[str, choice(str, KINDS, "kind of engine")]
+    address: Annotated[str, text(_address)] = Field(default="", description="http://host:port; none where embedded.")
+    model: Annotated[str, text(_model)] = Field(default="", description="The model as the server names it.")
     ceiling: Ceiling = Field(default=1, description="Most requests at a time, over all workers.")
-    options: Annotated[dict[str, JSON], _Options()] = Field(
+    options: Annotated[dict[str, JSON], Reading(_options, {"type": "object"})] = Field(
         default={}, description="Options of the client, as a JSON object."
     )
-    api_key_env: Annotated[str, Text(_variable)] = Field(
+    api_key_env: Annotated[str, text(_variable)] = Field(
         default="", description="Variable that holds the API key; the key itself is never stored."
     )
 

@@ -9,16 +9,16 @@ from pydantic import Field
 from harnesslab.core.measuring.experiments import ExperimentKind
 from harnesslab.requests.measuring import MeasuringRequest, Named
 from harnesslab.requests.refusals import refused
-from harnesslab.requests.values import Choice, Text
+from harnesslab.requests.values import choice, text
 
 
 class ExperimentRequest(MeasuringRequest):
     """One pass of a harness revision over a panel."""
 
     noun: ClassVar[str] = "experiment"
-    revision: Annotated[str, Text()] = Field(description="A commit, tag or branch of its harness.")
+    revision: Annotated[str, text()] = Field(description="A commit, tag or branch of its harness.")
     kind: Annotated[
-        ExperimentKind | None, Choice(ExperimentKind, tuple(ExperimentKind), "kind of experiment", optional=True)
+        ExperimentKind | None, choice(ExperimentKind, ExperimentKind, "kind of experiment", optional=True)
     ] = Field(default=None, description="A candidate where it has a baseline, else an evaluation.")
     baseline: Named = Field(default="", description="The experiment that it is judged against.")
 

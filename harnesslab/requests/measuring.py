@@ -9,7 +9,7 @@ from pydantic import Field
 from harnesslab.core.measuring.experiments import MeasuringPlan
 from harnesslab.requests.refusals import refused
 from harnesslab.requests.schema import RequestSchema
-from harnesslab.requests.values import Number, Text, Whole, Words, written
+from harnesslab.requests.values import decimal, text, texts, whole, written
 
 
 def _root_seed(text: str) -> None:
@@ -17,7 +17,7 @@ def _root_seed(text: str) -> None:
         raise refused(f"no seed: {written(text)}", "a whole number below 2^63")
 
 
-Named = Annotated[str, Text(strip=False)]
+Named = Annotated[str, text(strip=False)]
 """The name of something that is stored."""
 
 
@@ -27,12 +27,12 @@ class MeasuringRequest(RequestSchema):
     project: Named = Field(description="A project that is bound to a harness.")
     panel: Named = Field(description="A panel of the project, its newest revision; NAME@DIGEST for another one.")
     engine: Named = Field(description="A registered engine, by name.")
-    trials: Annotated[int, Whole(1, 100, "{} trials")] = Field(default=1, description="How often each case is run.")
-    seed: Annotated[str, Text(_root_seed)] = Field(default="12345", description="The root of all seeds.")
-    temperature: Annotated[float, Number(0, 10, "no temperature: {}")] | None = Field(
+    trials: Annotated[int, whole(1, 100, "{} trials")] = Field(default=1, description="How often each case is run.")
+    seed: Annotated[str, text(_root_seed)] = Field(default="12345", description="The root of all seeds.")
+    temperature: Annotated[float, decimal(0, 10, "no temperature: {}")] | None = Field(
         default=0.0, description="Of the model; null for the engine's own."
     )
-    cases: Annotated[tuple[str, ...], Words(none="no case was chosen")] | None = Field(
+    cases: Annotated[tuple[str, ...], texts(none="no case was chosen")] | None = Field(
         default=None, description="Only these cases of the panel."
     )
 

@@ -12,7 +12,7 @@ from harnesslab.core.measuring.experiments import Binding
 from harnesslab.core.running.recipe import HarnessKind, HarnessSource
 from harnesslab.requests.refusals import refused
 from harnesslab.requests.schema import RequestSchema
-from harnesslab.requests.values import Choice, Command, Text, Words
+from harnesslab.requests.values import Command, choice, text, texts
 
 
 def _repository(text: str) -> None:
@@ -24,12 +24,12 @@ class BindingRequest(RequestSchema):
     """The git repository of a harness, and how the harness is started."""
 
     noun: ClassVar[str] = "binding"
-    repository: Annotated[str, Text(_repository)] = Field(description="A git repository: a folder or an address.")
-    branch: Annotated[str, Text()] = Field(default="main", description="The branch that promotions fast-forward.")
-    kind: Annotated[HarnessKind, Choice(HarnessKind, tuple(HarnessKind), "kind of harness")] = HarnessKind.LOOP
-    entry: Annotated[str, Text()] = Field(default="harness", description="Of a loop harness: the module to run.")
+    repository: Annotated[str, text(_repository)] = Field(description="A git repository: a folder or an address.")
+    branch: Annotated[str, text()] = Field(default="main", description="The branch that promotions fast-forward.")
+    kind: Annotated[HarnessKind, choice(HarnessKind, HarnessKind, "kind of harness")] = HarnessKind.LOOP
+    entry: Annotated[str, text()] = Field(default="harness", description="Of a loop harness: the module to run.")
     command: Command = Field(default=(), description="Of a command harness: the program and its arguments.")
-    surface: Annotated[tuple[str, ...], Words(str.split)] = Field(
+    surface: Annotated[tuple[str, ...], texts(str.split)] = Field(
         default=(), description="Patterns of the files that a candidate may change; *.py where none is named."
     )
 

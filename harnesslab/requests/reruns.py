@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -13,7 +12,7 @@ from harnesslab.core.running.recipe import DRAWN, SAME
 from harnesslab.core.running.rerun import MOST_ATTEMPTS, SWITCHED, Mode, OnMiss, RerunPlan, Switch
 from harnesslab.requests.refusals import refused
 from harnesslab.requests.schema import RequestSchema
-from harnesslab.requests.values import Choice, Flag, Number, Reading, Text, Whole, encodable, printable, written
+from harnesslab.requests.values import Flag, Reading, choice, decimal, encodable, printable, text, whole, written
 
 ONE_OF_SEEDS = "same, drawn, or a number from 0 to 2^63-1"
 
@@ -34,52 +33,45 @@ def _case_name(text: str) -> None:
         raise refused("a regression case needs a name")
 
 
-@dataclass(frozen=True)
-class _Switches(Reading):
-    def read(self, value: object) -> dict[str, Switch]:
-        if not isinstance(value, Mapping):
-            raise refused(f"{written(value)} is no object", "boundaries with where their answers come from")
-        return {str(name): self._switch(str(name), switch) for name, switch in value.items()}
+_SWITCH = choice(Switch, Switch, "switch")
 
-    def _switch(self, name: str, value: object) -> Switch:
+
+def _switches(value: object) -> dict[str, object]:
+    if not isinstance(value, Mapping):
+        raise refused(f"{written(value)} is no object", "boundaries with where their answers come from")
+    for name in map(str, value):
         if name not in SWITCHED and not name.startswith("tool:"):
             raise refused(f"no boundary {written(name)}", f"known: {', '.join(SWITCHED)}, tool:NAME")
         printable(name)
-        if value not in tuple(Switch):
-            raise refused(f"no switch of {written(name)}: {written(value)}", f"one of {', '.join(Switch)}")
-        return Switch(str(value))
-
-    def document(self) -> dict[str, Any]:
-        return {"type": "object", "additionalProperties": {"type": "string", "enum": list(Switch)}}
+    return {str(name): _SWITCH.read(switch) for name, switch in value.items()}
 
 
-Step = Annotated[int, Whole(0, None, "no step: {}", hint="steps count from 0")]
-Attempts = Annotated[int, Whole(1, MOST_ATTEMPTS, "{} attempts")]
-Seed = Annotated[str, Text(_seed)]
-Name = Annotated[str, Text(printable)]
+_SWITCHES = Reading(_switches, {"type": "object", "additionalProperties": _SWITCH.document})
+Step = Annotated[int, whole(0, None, "no step: {}", hint="steps count from 0")]
+Attempts = Annotated[int, whole(1, MOST_ATTEMPTS, "{} attempts")]
+Seed = Annotated[str, text(_seed)]
+Name = Annotated[str, text(printable)]
 
 
 class RerunRequest(RequestSchema):
     """A rerun of a rollout."""
 
     noun: ClassVar[str] = "plan"
-    mode: Annotated[Mode, Choice(Mode, tuple(Mode), "mode")] = Field(
-        default=Mode.LIVE, description="What is executed anew."
-    )
-    switches: Annotated[Mapping[str, Switch], _Switches()] = Field(
+    mode: Annotated[Mode, choice(Mode, Mode, "mode")] = Field(default=Mode.LIVE, description="What is executed anew.")
+    switches: Annotated[Mapping[str, Switch], _SWITCHES] = Field(
         default={}, description="In mode hybrid: where a boundary's answers come from; the rest is recorded."
     )
-    on_miss: Annotated[OnMiss, Choice(OnMiss, tuple(OnMiss), "way on from a miss")] = Field(
+    on_miss: Annotated[OnMiss, choice(OnMiss, OnMiss, "way on from a miss")] = Field(
         default=OnMiss.STOP, description="What happens when the record has no answer."
     )
     from_step: Step | None = Field(default=None, description="Fork: the first step that is not served, from 0.")
     attempts: Attempts = Field(default=1, description="How many; each makes a rollout.")
     engine: Name = Field(default="", description="Another registered engine, by name.")
     seed: Seed = Field(default=SAME, description="same as recorded, drawn for each attempt, or a number.")
-    temperature: Annotated[float, Number(0, 10, "no temperature: {}")] | None = Field(
+    temperature: Annotated[float, decimal(0, 10, "no temperature: {}")] | None = Field(
         default=None, description="Another temperature."
     )
-    max_tokens: Annotated[int, Whole(1, 1_000_000, "no limit: {} tokens")] | None = Field(
+    max_tokens: Annotated[int, whole(1, 1_000_000, "no limit: {} tokens")] | None = Field(
         default=None, description="Another limit of tokens a call."
     )
     revision: Name = Field(default="", description="Another harness revision: a commit, tag or branch.")
@@ -106,11 +98,11 @@ class PredicateRequest(BaseModel):
     """What a bad decision looks like; it holds of something, and not of everything."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    what: Annotated[What, Choice(What, tuple(What), "condition")]
-    tool: Annotated[str, Text(_searchable)] = ""
-    argument: Annotated[str, Text(_searchable)] = ""
-    steps: Annotated[int, Whole(1, MOST_STEPS - 1, "{} steps")] = 1
-    holds: Annotated[str, Text(_searchable, strip=False)] = ""
+    what: Annotated[What, choice(What, What, "condition")]
+    tool: Annotated[str, text(_searchable)] = ""
+    argument: Annotated[str, text(_searchable)] = ""
+    steps: Annotated[int, whole(1, MOST_STEPS - 1, "{} steps")] = 1
+    holds: Annotated[str, text(_searchable, strip=False)] = ""
 
     @model_validator(mode="after")
     def _holds_of_something(self) -> Self:
@@ -129,7 +121,7 @@ class RegressionRequest(RequestSchema):
     """A regression case made from a step of a rollout."""
 
     noun: ClassVar[str] = "regression case"
-    name: Annotated[str, Text(_case_name)]
+    name: Annotated[str, text(_case_name)]
     from_step: Step
     predicate: PredicateRequest
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from harnesslab.core.training.training import Proposer, ProposerKind, TrainingPlan
 from harnesslab.requests.measuring import MeasuringRequest, Named
 from harnesslab.requests.refusals import refused
-from harnesslab.requests.values import Command, Flag, Number, Text, Whole
+from harnesslab.requests.values import Command, Flag, decimal, text, whole
 
 MOST_ITERATIONS = 1000
 LONGEST_TIMEOUT = 7 * 24 * 3600.0
@@ -19,12 +19,12 @@ class TrainingRequest(MeasuringRequest):
     """A loop of iterations; either a folder of patches or a command proposes changes."""
 
     noun: ClassVar[str] = "training"
-    epochs: Annotated[int, Whole(1, MOST_ITERATIONS, "{} iterations")] = Field(description="Most iterations.")
-    patches: Annotated[str, Text()] = Field(default="", description="A folder of patch files, taken in order.")
+    epochs: Annotated[int, whole(1, MOST_ITERATIONS, "{} iterations")] = Field(description="Most iterations.")
+    patches: Annotated[str, text()] = Field(default="", description="A folder of patch files, taken in order.")
     command: Command = Field(default=(), description="A program that changes a worktree; it runs as the worker does.")
-    name: Annotated[str, Text()] = Field(default="", description="How the proposer is shown, such as its model.")
-    effort: Annotated[str, Text()] = Field(default="", description="How hard it thinks; shown beside its name.")
-    timeout: Annotated[float, Number(0, LONGEST_TIMEOUT, "{} seconds", above=True)] = Field(
+    name: Annotated[str, text()] = Field(default="", description="How the proposer is shown, such as its model.")
+    effort: Annotated[str, text()] = Field(default="", description="How hard it thinks; shown beside its name.")
+    timeout: Annotated[float, decimal(0, LONGEST_TIMEOUT, "{} seconds", above=True)] = Field(
         default=1800.0, description="Seconds that a proposal may take."
     )
     criterion: Named = Field(default="strict_pareto", description="What a candidate is judged by.")

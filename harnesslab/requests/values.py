@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -29,111 +29,73 @@ def written(value: object) -> str:
     return f"{value}" if isinstance(value, float | bool | None) else f"a value of type {type(value).__name__}"
 
 
+@dataclass(frozen=True, eq=False)
 class Reading:
-    """Metadata of an annotated type: reads a value with `read`, which raises what `refused` returns."""
+    """Metadata of an annotated type: `read` returns the value, or raises what `refused` returns."""
 
-    def read(self, value: object) -> object:
-        """Return the value as its type."""
-        raise NotImplementedError
-
-    def document(self) -> dict[str, Any]:
-        """Return its JSON schema."""
-        raise NotImplementedError
+    read: Callable[[object], object]
+    document: Mapping[str, Any]
+    """Its JSON schema."""
+    one_text: bool = False
+    """Whether a list may be typed as one text, as a program and its arguments are."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(self.read)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return self.document()
+        return dict(self.document)
 
 
-@dataclass(frozen=True)
-class Text(Reading):
-    """A text; `check` raises for one that can't be meant."""
+def text(check: Callable[[str], None] | None = None, *, strip: bool = True) -> Reading:
+    """Read a text; `check` raises for one that can't be meant."""
 
-    check: Callable[[str], None] | None = None
-    strip: bool = True
-
-    def read(self, value: object) -> str:
-        """Return the text, without what surrounds it where it is stripped."""
+    def read(value: object) -> str:
         if not isinstance(value, str):
             raise refused(f"{written(value)} is no text")
-        text = value.strip() if self.strip else value
-        if self.check is not None:
-            self.check(text)
-        return text
+        found = value.strip() if strip else value
+        if check is not None:
+            check(found)
+        return found
 
-    def document(self) -> dict[str, Any]:
-        """Return its JSON schema."""
-        return {"type": "string"}
+    return Reading(read, {"type": "string"})
 
 
-@dataclass(frozen=True)
-class Whole(Reading):
-    """A whole number; `what` says of one out of bounds that it is none."""
+def whole(low: int, high: int | None, what: str, hint: str = "") -> Reading:
+    """Read a whole number; `what` says of one out of bounds that it is none."""
+    bounds = hint or f"from {low} to {high:,}"
 
-    low: int
-    high: int | None
-    what: str
-    hint: str = ""
-
-    def read(self, value: object) -> int:
-        """Return the number."""
-        number = _whole(value, "" if self.hint else self.bounds)
-        if number < self.low or (self.high is not None and number > self.high):
-            raise refused(self.what.format(number), self.bounds)
+    def read(value: object) -> int:
+        number = _whole(value, "" if hint else bounds)
+        if number < low or (high is not None and number > high):
+            raise refused(what.format(number), bounds)
         return number
 
-    @property
-    def bounds(self) -> str:
-        """What would help."""
-        return self.hint or f"from {self.low} to {self.high:,}"
-
-    def document(self) -> dict[str, Any]:
-        """Return its JSON schema."""
-        return {"type": "integer", "minimum": self.low} | ({} if self.high is None else {"maximum": self.high})
+    return Reading(read, {"type": "integer", "minimum": low} | ({} if high is None else {"maximum": high}))
 
 
 def _whole(value: object, hint: str) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
+    digits = value.strip() if isinstance(value, str) else ""
     if isinstance(value, int) and not isinstance(value, bool):
-        if abs(value) >= 10**_DIGITS:
-            raise refused(f"a number of more than {_DIGITS} digits", hint)
-        return value
-    text = value.strip() if isinstance(value, str) else ""
-    if not _WHOLE.fullmatch(text):
+        digits = str(value) if abs(value) < 10**_DIGITS else "9" * (_DIGITS + 1)  # of too many, Python makes no text
+    if not _WHOLE.fullmatch(digits):
         raise refused(f"{written(value)} is no whole number", hint)
-    if len(text.lstrip("-")) > _DIGITS:
+    if len(digits.lstrip("-")) > _DIGITS:
         raise refused(f"a number of more than {_DIGITS} digits", hint)
-    return int(text)
+    return int(digits)
 
 
-@dataclass(frozen=True)
-class Number(Reading):
-    """A finite number; `what` says of one out of bounds that it is none."""
+def decimal(low: float, high: float, what: str, *, above: bool = False) -> Reading:
+    """Read a finite number; `above` says that the lower bound is out of bounds itself."""
 
-    low: float
-    high: float
-    what: str
-    above: bool = False
-    """Whether the lower bound itself is out of them."""
-
-    def read(self, value: object) -> float:
-        """Return the number."""
+    def read(value: object) -> float:
         number = _float(value)
-        if not self.low <= number <= self.high or (self.above and number == self.low):
-            raise refused(self.what.format(f"{number:g}"), self.bounds)
+        if not low <= number <= high or (above and number == low):
+            raise refused(what.format(f"{number:g}"), f"{'above' if above else 'from'} {low:g} to {high:,.0f}")
         return number
 
-    @property
-    def bounds(self) -> str:
-        """What would help."""
-        return f"{'above' if self.above else 'from'} {self.low:g} to {self.high:,.0f}"
-
-    def document(self) -> dict[str, Any]:
-        """Return its JSON schema."""
-        return {"type": "number", "exclusiveMinimum" if self.above else "minimum": self.low, "maximum": self.high}
+    return Reading(read, {"type": "number", "exclusiveMinimum" if above else "minimum": low, "maximum": high})
 
 
 def _float(value: object) -> float:
@@ -147,87 +109,62 @@ def _float(value: object) -> float:
     raise refused(f"{written(value)} is no number")
 
 
-@dataclass(frozen=True)
-class Choice(Reading):
-    """One of a few words; where `empty` is set, an empty text is that."""
+def choice(of: Callable[[str], object], words: Iterable[str], noun: str, *, optional: bool = False) -> Reading:
+    """Read one of a few words; where it is optional, an empty text is none."""
+    known = tuple(map(str, words))
 
-    of: Callable[[str], object]
-    words: tuple[str, ...]
-    noun: str
-    optional: bool = False
-
-    def read(self, value: object) -> object:
-        """Return the choice."""
-        if self.optional and value in ("", None):
+    def read(value: object) -> object:
+        if optional and value in ("", None):
             return None
-        if not isinstance(value, str) or value.strip() not in self.words:
-            raise refused(f"no {self.noun}: {written(value)}", f"one of {', '.join(self.words)}")
-        return self.of(value.strip())
+        if not isinstance(value, str) or value.strip() not in known:
+            raise refused(f"no {noun}: {written(value)}", f"one of {', '.join(known)}")
+        return of(value.strip())
 
-    def document(self) -> dict[str, Any]:
-        """Return its JSON schema."""
-        return {"type": "string", "enum": [*self.words, ""] if self.optional else list(self.words)}
+    return Reading(read, {"type": "string", "enum": list(known)})
 
 
-@dataclass(frozen=True)
-class _Flag(Reading):
-    def read(self, value: object) -> bool:
-        if not isinstance(value, bool):
-            raise refused(f"{written(value)} is neither true nor false")
-        return value
-
-    def document(self) -> dict[str, Any]:
-        return {"type": "boolean"}
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise refused(f"{written(value)} is neither true nor false")
+    return value
 
 
-Flag = Annotated[bool, _Flag()]
+Flag = Annotated[bool, Reading(_flag, {"type": "boolean"})]
 """Whether something is so."""
 
 
-@dataclass(frozen=True)
-class Words(Reading):
-    """A list of texts; one text is parted by `split` where that is given."""
+def texts(split: Callable[[str], Iterable[str]] | None = None, none: str = "", *, one_text: bool = False) -> Reading:
+    """Read a list of texts; `split` parts a single one, `none` is said of an empty list where that is refused."""
 
-    split: Callable[[str], Iterable[str]] | None = None
-    none: str = ""
-    """What is said of an empty list, where that is refused."""
-
-    def read(self, value: object) -> tuple[str, ...]:
-        """Return the texts."""
-        if isinstance(value, str) and self.split is not None:
-            value = list(self.split(value))
+    def read(value: object) -> tuple[str, ...]:
+        if isinstance(value, str) and split is not None:
+            value = list(split(value))
         if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
             raise refused(f"{written(value)} is no list of texts")
-        if not value and self.none:
-            raise refused(self.none)
+        if not value and none:
+            raise refused(none)
         return tuple(value)
 
-    def document(self) -> dict[str, Any]:
-        """Return its JSON schema."""
-        return {"type": "array", "items": {"type": "string"}} | ({"minItems": 1} if self.none else {})
+    return Reading(read, {"type": "array", "items": {"type": "string"}}, one_text)
 
 
-class Program(Words):
-    """A program and its arguments, which may be typed as one text."""
-
-
-def _shell_words(text: str) -> list[str]:
+def _shell_words(line: str) -> list[str]:
     try:
-        return shlex.split(text)
+        return shlex.split(line)
     except ValueError as error:
-        raise refused(f"{error}: {written(text)}") from None
+        raise refused(f"{error}: {written(line)}") from None
 
 
-Command = Annotated[tuple[str, ...], Program(_shell_words)]
+Command = Annotated[tuple[str, ...], texts(_shell_words, one_text=True)]
 """A program and its arguments: a list of words, or one text that is parted as a shell does."""
 
 
-def printable(text: str) -> None:
+def printable(name: str) -> None:
     """Refuse control characters in a name."""
-    if not text.isprintable():
-        raise refused(f"no name: {written(text)}", "without control characters")
+    if not name.isprintable():
+        raise refused(f"no name: {written(name)}", "without control characters")
 
 
-def encodable(text: str) -> bool:
+def encodable(value: str) -> bool:
     """Say whether every database takes a text as it is."""
-    return "\x00" not in text and not any("\ud800" <= each <= "\udfff" for each in text)
+    return "\x00" not in value and not any("\ud800" <= each <= "\udfff" for each in value)
