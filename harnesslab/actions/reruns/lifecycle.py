@@ -192,8 +192,6 @@ def make_regression(
         said = "has no such step" if met is None else f"does not meet it: {predicate.sentence}"
         raise InvalidValue(f"the recording {said}", where="predicate")
     shown = storable(name.strip(), 200)
-    if not shown:
-        raise InvalidValue("a regression case needs a name", where="name")
     if RegressionCase.objects.filter(project=rollout.project, name=shown).exists():
         raise Conflict(f"the project has a regression case {shown!r}", hint="choose another name")
     return RegressionCase.objects.create(
