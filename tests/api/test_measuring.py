@@ -13,21 +13,9 @@ from harnesslab.store.models import Experiment, Job, Project, Training
 from tests import live, measuring
 from tests.api.test_reruns import client_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_wake_up")]
 JSON = "application/json"
 EXPERIMENTS, TRAININGS = "/api/v1/experiments", "/api/v1/trainings"
-
-
-@pytest.fixture(autouse=True)
-def no_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harnesslab.queue.wake", lambda job_id, name: None)
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    made = measuring.project(tmp_path)
-    measuring.panel()
-    return made
 
 
 @pytest.fixture

@@ -17,13 +17,8 @@ from harnesslab.core.running.ports import Health
 from harnesslab.store.models import AuditEntry, Engine, Job
 from tests import live
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_wake_up")]
 NEW = {"name": "Box", "kind": "openai", "address": "http://127.0.0.1:9", "model": "m", "ceiling": "4"}
-
-
-@pytest.fixture(autouse=True)
-def no_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harnesslab.queue.wake", lambda job_id, name: None)
 
 
 def text(client: Client, address: str) -> str:

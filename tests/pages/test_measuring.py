@@ -24,21 +24,9 @@ from harnesslab.requests.trainings import TrainingRequest
 from harnesslab.store.models import AuditEntry, Experiment, Job, JobState, Project, Training
 from tests import measuring
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_wake_up")]
 PART = {"HX-Request": "true"}
 NEW, TRAIN = "/experiments/new/?project=measured", "/trainings/new/?project=measured"
-
-
-@pytest.fixture(autouse=True)
-def no_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harnesslab.queue.wake", lambda job_id, name: None)
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    made = measuring.project(tmp_path)
-    measuring.panel()
-    return made
 
 
 @pytest.fixture
