@@ -49,7 +49,7 @@ from harnesslab.core.running.record import Record  # noqa: E402
 from harnesslab.core.running.rerun import Mode, RerunPlan  # noqa: E402
 from harnesslab.core.running.rollout import Outcome, Recording, Source  # noqa: E402
 from harnesslab.core.trace.trace import Trace  # noqa: E402
-from harnesslab.requests.engines import EngineRequest
+from harnesslab.requests.engines import EngineRequest  # noqa: E402
 from harnesslab.runtime.driver.agent import AgentBoundary  # noqa: E402
 from harnesslab.runtime.driver.episode import DrivenEpisode  # noqa: E402
 from harnesslab.runtime.driver.inbox import Inbox  # noqa: E402
