@@ -10,7 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from harnesslab.actions.engines.registration import note_health, note_probe, register
+from harnesslab.actions.engines.registration import note_health, note_probe
 from harnesslab.actions.engines.slots import slots
 from harnesslab.core.conditions.manifest import Condition, Known, Provenance, Unknown
 from harnesslab.core.running.ports import Health
@@ -146,5 +146,5 @@ def test_more_engines_take_no_more_queries(as_viewer: Client) -> None:
 
     few = count()
     for number in range(6):
-        register(f"More {number}", "openai", address="http://127.0.0.1:9", model="m")
+        live.engine(f"More {number}")
     assert count() == few <= 5

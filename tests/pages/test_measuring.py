@@ -14,11 +14,13 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from harnesslab.actions.asking import AskedExperiment, AskedTraining, ask_experiment, ask_training, asked_of
+from harnesslab.actions.asking import ask_experiment, ask_training
 from harnesslab.core.running.cases import CaseDefinition
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.formats.panels.reading import read_panel
 from harnesslab.queries.projects.bindings import binding_of
+from harnesslab.requests.experiments import ExperimentRequest
+from harnesslab.requests.trainings import TrainingRequest
 from harnesslab.store.models import AuditEntry, Experiment, Job, JobState, Project, Training
 from tests import measuring
 
@@ -34,13 +36,13 @@ def patches(tmp_path: Path) -> Path:
 
 
 def experiment() -> Experiment:
-    return ask_experiment(asked_of(AskedExperiment, measuring.asked()))
+    return ask_experiment(ExperimentRequest.model_validate(measuring.asked()))
 
 
 def training(patches: Path) -> Training:
     asked = {**measuring.asked(), "epochs": 2, "patches": str(patches)}
     del asked["revision"]
-    return ask_training(asked_of(AskedTraining, asked))
+    return ask_training(TrainingRequest.model_validate(asked))
 
 
 def text(client: Client, address: str, *, part: bool = False, status: int = 200) -> str:

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CountChange:
     """A count that is another one now; None is unknown."""
 
     name: str
@@ -40,7 +40,7 @@ class Recounted:
     """What counting a stored rollout anew came to."""
 
     rollout: int
-    changes: tuple[Change, ...] = ()
+    changes: tuple[CountChange, ...] = ()
     error: str = ""
     """Why it could not be counted; its row is as it was."""
 
@@ -108,11 +108,11 @@ def _recounted(pk: int) -> Iterator[Recounted]:
         yield Recounted(pk, _changes(row, columns))
 
 
-def _changes(row: Rollout, columns: dict[str, object]) -> tuple[Change, ...]:
+def _changes(row: Rollout, columns: dict[str, object]) -> tuple[CountChange, ...]:
     """Return which counts are others: the columns, and where the trace was counted before, what has no column."""
     after = Rollout(**columns)
     pairs = [(name, getattr(row, name), getattr(after, name)) for name in COUNTS]
     if row.anatomy:
         old, new = numbers_of(thawed(row.anatomy)), numbers_of(thawed(after.anatomy))
         pairs += [(name, old[name], new[name]) for name in old]
-    return tuple(Change(name, old, new) for name, old, new in pairs if old != new)
+    return tuple(CountChange(name, old, new) for name, old, new in pairs if old != new)
