@@ -83,7 +83,7 @@ class Record:
         self._trace = trace
         self._rules = tuple(rules)
         self._models: dict[bytes, deque[tuple[int, tuple[ModelCall, ...]]]] = defaultdict(deque)
-        self._by_step: deque[tuple[int, tuple[ModelCall, ...]]] = deque()
+        self._in_order: deque[tuple[int, tuple[ModelCall, ...]]] = deque()
         self._tools: dict[bytes, deque[tuple[int, ToolCall]]] = defaultdict(deque)
         self._users = deque(event for event in trace.events if isinstance(event, UserTurn) and event.simulated)
         self._clocks = deque(event for event in trace.events if isinstance(event, ClockRead))
@@ -112,7 +112,7 @@ class Record:
 
     def _add(self, found: _Asked) -> None:
         self._models[found.key].append((found.index, found.attempts))
-        self._by_step.append((found.index, found.attempts))
+        self._in_order.append((found.index, found.attempts))
 
     def model(self, key: bytes) -> tuple[ModelCall, ...] | None:
         """Serve a request: the recorded attempts, failed ones first; None is a miss."""
@@ -120,7 +120,7 @@ class Record:
 
     def model_in_order(self) -> tuple[ModelCall, ...] | None:
         """Serve the next recorded answer whatever was asked: a frozen prefix under another harness revision."""
-        return self._serve(self._by_step)
+        return self._serve(self._in_order)
 
     def _serve(self, waiting: deque[tuple[int, tuple[ModelCall, ...]]] | None) -> tuple[ModelCall, ...] | None:
         while waiting:
