@@ -121,8 +121,8 @@ class TraceBuilder:
     def ask(self, messages: Sequence[JSON], *, tools: JSON = None, agent: str = "") -> tuple[Window, int | None]:
         """Return (window, position of the tool schemas) of a request whose call `answer` appends next.
 
-        Answer before the next `ask` of the same agent: the list of this request counts as sent from here on, so that
-        a second window would be a change of a list that no event holds.
+        Where a trace is made, answer before the next `ask` of the same agent: this list counts as sent from here on,
+        so that a second window would be a change of a list that no event holds.
         """
         return self._window(agent, messages), None if tools is None else self.payload(tools)
 
