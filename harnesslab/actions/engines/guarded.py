@@ -13,7 +13,7 @@ from harnesslab.core.running.ports import EnginePort, Exchange, Failure, Failure
 
 
 class GuardedEngine:
-    """Takes a ticket for every request."""
+    """Takes a ticket of the engine for every request; one that is not granted in time is a failure, never raised."""
 
     def __init__(
         self, engine: EnginePort, kept: Slots, engine_id: int, ceiling: int, model: str, stopped: Callable[[], bool]
@@ -45,5 +45,5 @@ class GuardedEngine:
         return self._engine.health()
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections to the server."""
         self._engine.close()

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class Slots(Protocol):
-    """Where tickets are kept."""
+    """Tickets for the requests to engines, by the id of the engine and the random name of the holder."""
 
     def ask(self, engine_id: int, ceiling: int, holder: str) -> bool:
         """Take a ticket, or renew it; True once it is granted."""
@@ -99,8 +99,8 @@ for _, gone in ipairs(redis.call('ZRANGEBYSCORE', holders, '-inf', '(' .. ms)) d
   end
 end
 """
-# One script, so that nothing comes between looking at the line and taking a place. The clock is Redis's own, since those
-# of workers differ. A free place waits for whoever stands ahead, as in `DatabaseSlots.ask`.
+# One script, so that nothing comes between looking at the line and taking a place. The clock is Redis's own, since
+# those of workers differ. A free place waits for whoever stands ahead, as in `DatabaseSlots.ask`.
 _ASK = (
     _PURGE
     + """

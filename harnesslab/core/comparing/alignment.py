@@ -144,7 +144,7 @@ class Summary:
     equal: int
     """Rows that the contract counts as equal."""
     scrubbed: int
-    """Those of them that the rules made equal."""
+    """Rows among `equal` that only the rules made so."""
     changed: int
     moved: int
     only_a: int

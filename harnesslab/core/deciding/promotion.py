@@ -208,7 +208,7 @@ class Paired:
 
 
 def _compared(metrics: Iterable[Metric], baseline: Cells, candidate: Cells) -> tuple[Secondary, ...]:
-    """Compare in order until one decides; one that can't be read passes on."""
+    """Compare in order until one favours a side; a tie, or a value that a side lacks, passes to the next."""
     found: list[Secondary] = []
     for metric in metrics:
         found.append(metric.compare(baseline, candidate))
@@ -218,4 +218,4 @@ def _compared(metrics: Iterable[Metric], baseline: Cells, candidate: Cells) -> t
 
 
 CRITERIA: Mapping[str, Criterion] = {each.name: each for each in (StrictPareto(), StrictParetoBothSides(), Paired())}
-"""Those that come with the lab."""
+"""The criteria that come with the lab, by name."""

@@ -123,5 +123,5 @@ INVALID_FIRST_ATTEMPTS = Metric("invalid_first_attempts", _invalid, detail=_vali
 STEPS_USED = Metric("steps_used", _steps)
 TESTS_PASSED = Metric("verifier_tests_passed", _tests, higher_is_better=True)
 GENERIC: tuple[Metric, ...] = (INVALID_FIRST_ATTEMPTS, STEPS_USED)
-"""As harness-training has them."""
+"""The secondary rewards of harness-training, in its order."""
 ALL: tuple[Metric, ...] = (*GENERIC, TESTS_PASSED)
