@@ -66,6 +66,7 @@ def seals(trace: Trace) -> list[bytes]:
 
 def verify(trace: Trace, recorded: Sequence[bytes]) -> None:
     """Check a trace against its recorded seals; raises `SealBroken` naming the first event that differs."""
+    # seals are over the payloads' digests, so that these must be right before seals say anything of payloads
     for index, (payload, known) in enumerate(zip(trace.payloads, trace.digests, strict=True)):
         if sha256(canonical_bytes(payload)) != known:
             raise SealBroken("the content is not what its digest says", where=f"payload {index}")

@@ -52,4 +52,4 @@ class Askers:
                     with self._lock:
                         self._busy -= 1
         finally:
-            self._leave()
+            self._leave()  # a ticket in the database opened a connection of this thread, which nobody else can close
