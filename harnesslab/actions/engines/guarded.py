@@ -25,6 +25,7 @@ class GuardedEngine:
         """Wait for its turn, then make one attempt."""
         try:
             with turn(self._slots, self._id, self._ceiling, timeout, self._stopped) as waited:
+                # waiting counts against the request's own time; what is left is never 0, which would be no attempt
                 exchange = self._engine.ask(request, timeout=max(0.1, timeout - waited), on_text=on_text)
                 return dataclasses.replace(exchange, waited=waited)
         except TryLater as error:

@@ -172,6 +172,7 @@ def turn(slots: Slots, engine_id: int, ceiling: int, timeout: float, stopped: Ca
         with _renewed(slots, engine_id, ceiling, holder):
             yield time.monotonic() - began
     finally:
+        # also where it was never granted: a ticket that still waits would hold up those behind it until it runs out
         slots.give_back(engine_id, holder)
 
 

@@ -13,6 +13,7 @@ from django.db import DatabaseError, connection
 
 from harnesslab.actions.jobs import lifecycle as jobs
 
+# two beats may be lost before the lease runs out
 BEAT_S = jobs.LEASE.total_seconds() / 3
 PROGRESS_S = 0.5
 """Progress is written at most this often."""

@@ -215,8 +215,8 @@ def sweep() -> int:
     waiting job would pile up messages behind a long one.
     """
     now = timezone.now()
-    # Each statement below asks anew and takes its rows out of it, so that those at last have an attempt left; a beat that
-    # comes in between takes its row out too.
+    # Each statement below asks anew and takes its rows out, so that what is left at last has an attempt left; a beat
+    # that comes in between takes its row out too.
     expired = Job.objects.all().expired(now)
     lost = "the worker was lost"
     cancelled = expired.filter(cancel_requested=True).update(

@@ -42,7 +42,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
     invalid_infra_tasks: tuple[str, ...] = ()
     """Cases of the candidate whose verdict can't be trusted."""
     baseline_untrusted: tuple[str, ...] = ()
-    """The same of the baseline."""
+    """Cases of the baseline whose verdict can't be trusted."""
     secondary_rewards: tuple[Secondary, ...] = ()
     p: float | None = None
     """Two-sided, where the criterion tests."""

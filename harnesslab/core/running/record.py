@@ -104,7 +104,7 @@ class Record:
                 if event.error is None:
                     self._add(found)
                 else:
-                    failed[event.agent] = found
+                    failed[event.agent] = found  # until its agent's next call says whether that tries it again
             elif isinstance(event, ToolCall) and (event.has_result or event.error is not None):
                 self._tools[_tool_key(event.name, event.arguments, event.raw)].append((index, event))
         for left in sorted(failed.values(), key=lambda item: item.index):
@@ -125,7 +125,7 @@ class Record:
     def _serve(self, waiting: deque[tuple[int, tuple[ModelCall, ...]]] | None) -> tuple[ModelCall, ...] | None:
         while waiting:
             index, attempts = waiting.popleft()
-            if index not in self._served:
+            if index not in self._served:  # each answer waits in two queues, by its key and in order
                 self._served.add(index)
                 return attempts
         return None

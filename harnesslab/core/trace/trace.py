@@ -136,7 +136,7 @@ class TraceBuilder:
         """Describe a message list as a change of the agent's previous one, comparing values, not digests."""
         previous = self._sent.get(agent)
         current = list(messages)
-        if previous is None:
+        if previous is None:  # the last call came by `add`, so that its list is known by positions alone
             positions = self._windows.state().get(agent, [])
             previous = [self.payloads[position] for position in positions]
         keep = _common_prefix(previous, current)
