@@ -49,6 +49,7 @@ from harnesslab.core.running.record import Record  # noqa: E402
 from harnesslab.core.running.rerun import Mode, RerunPlan  # noqa: E402
 from harnesslab.core.running.rollout import Outcome, Recording, Source  # noqa: E402
 from harnesslab.core.trace.trace import Trace  # noqa: E402
+from harnesslab.requests.engines import EngineRequest  # noqa: E402
 from harnesslab.runtime.driver.agent import AgentBoundary  # noqa: E402
 from harnesslab.runtime.driver.episode import DrivenEpisode  # noqa: E402
 from harnesslab.runtime.driver.inbox import Inbox  # noqa: E402
@@ -133,7 +134,7 @@ def gateway(engine: Any) -> Iterator[Callable[[list[Any]], float]]:
 
 def overhead(calls: int) -> None:
     """Ask in turns and print what each way adds."""
-    engines.register("e", "embedded", options={})
+    engines.register(EngineRequest(name="e", kind="embedded"))
     row = engines.get_engine(1)
     timed = Timed(make_engine("embedded", "", "", {}, HOME))
     guarded = GuardedEngine(timed, slots.slots(), row.pk, 1, "m", lambda: False)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
     from harnesslab.accounts.models import User
+    from harnesslab.store.models import Project
 
 CHROMIUM_FLAGS = (
     "--no-sandbox",
@@ -82,6 +83,22 @@ def operator(db: None) -> User:
 def viewer(db: None) -> User:
     """A user with the role viewer."""
     return _user("vera", "viewer")
+
+
+@pytest.fixture
+def no_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No wake-up reaches a worker: jobs wait in their rows, where tests look at them or run them."""
+    monkeypatch.setattr("harnesslab.queue.wake", lambda *_: None)
+
+
+@pytest.fixture
+def project(tmp_path: Path, db: None) -> Project:
+    """A project with a harness of its own, a panel of two cases, and an engine that nobody answers at."""
+    from tests import measuring
+
+    made = measuring.project(tmp_path)
+    measuring.panel()
+    return made
 
 
 def _user(name: str, role: str) -> User:

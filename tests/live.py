@@ -17,6 +17,7 @@ from harnesslab.core.running.rerun import Mode, RerunPlan
 from harnesslab.core.running.rollout import Origin, Outcome, Replayability
 from harnesslab.core.trace.events import RolloutStarted, ToolCall
 from harnesslab.core.trace.trace import Trace
+from harnesslab.requests.engines import EngineRequest
 from harnesslab.store.models import Engine, Job, JobState, RegressionCase, Rerun, Rollout
 from harnesslab.store.text import frozen
 from tests.recordings import COMMANDS, recording
@@ -27,7 +28,7 @@ ENGINE = "E"
 def engine(name: str = ENGINE) -> Engine:
     """Register an engine that nobody answers at."""
     known = Engine.objects.filter(name=name).first()
-    return known or register(name, "openai", address="http://127.0.0.1:9", model="m-1")
+    return known or register(EngineRequest(name=name, kind="openai", address="http://127.0.0.1:9", model="m-1"))
 
 
 def rerunnable(

@@ -47,7 +47,7 @@ def ended(experiment: Experiment, case: str, outcome: Outcome = Outcome.SOLVED) 
     """Store a rollout as what an experiment's job of a case made, and end the job."""
     job = Job.objects.get(group=f"experiment {experiment.pk}", payload__recipe__case__name=case)
     belongs: dict[str, Any] = {"project": PROJECT, "panel": PANEL, "experiment": experiment.name}
-    belongs |= {"engine": live.ENGINE, "origin": Origin.LIVE, "grade": Replayability.LIVE}
+    belongs |= {"engine": live.ENGINE, "origin": Origin.LIVE, "replayability": Replayability.LIVE}
     rollout = store_recording(recording(case=case, outcome=outcome, latency=0.5, **belongs), None)
     Rollout.objects.filter(pk=rollout.pk).update(job=job, recipe=frozen(job.payload["recipe"]))
     Job.objects.filter(pk=job.pk).update(

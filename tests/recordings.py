@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+
+from msgspec import structs
 
 from harnesslab.core.canonical import JSON, bytes_digest
 from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.running.rollout import Outcome, Recording, Source
-from harnesslab.core.trace.events import Fidelity, RolloutStarted, ToolCall, ToolRequest, Usage, UserTurn, Verification
+from harnesslab.core.trace.events import (
+    Fidelity,
+    ModelCall,
+    RolloutStarted,
+    ToolCall,
+    ToolRequest,
+    Usage,
+    UserTurn,
+    Verification,
+)
 from harnesslab.core.trace.trace import Trace, TraceBuilder
 
 COMMANDS = ("ls", "cat a.txt", "echo done > b.txt")
@@ -98,3 +110,17 @@ def recording(
         "reward": 1.0 if outcome is Outcome.SOLVED else 0.0,
     }
     return Recording(manifest=document, trace=made, outcome=outcome, case=case, trial=trial, **(defaults | fields))
+
+
+def served(recording: Recording, below: int = 2) -> Recording:
+    """The recording as a rerun has it that took the answers of its first steps from its record."""
+    return changed(recording, below, extra={"served": "from the record"})
+
+
+def changed(recording: Recording, below: int, **fields: Any) -> Recording:
+    """The recording with other fields of its model calls, in the first steps."""
+    events = [
+        structs.replace(event, **fields) if isinstance(event, ModelCall) and event.step < below else event
+        for event in recording.trace.events
+    ]
+    return replace(recording, trace=Trace(tuple(events), recording.trace.payloads, recording.trace.digests))

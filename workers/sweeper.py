@@ -18,9 +18,11 @@ from harnesslab.actions.imports.uploads import discard_abandoned  # noqa: E402
 from harnesslab.actions.jobs.lifecycle import sweep  # noqa: E402
 from harnesslab.actions.progress import follow_up  # noqa: E402
 from harnesslab.actions.reruns.job_specs import interrupt_abandoned  # noqa: E402
+from harnesslab.actions.rollouts.recount import Recounting  # noqa: E402
 
 EVERY_S = 2.0
 log = logging.getLogger("workers.sweeper")
+recounting = Recounting()
 
 
 def main() -> None:
@@ -41,6 +43,7 @@ def tick() -> None:
         discard_abandoned()
         interrupt_abandoned()
         follow_up()
+        recounting.some()
     except DatabaseError as error:
         log.warning("could not sweep: %s", error)
         connection.close()

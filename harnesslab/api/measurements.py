@@ -5,12 +5,10 @@ They belong to the router of experiments, since one address is answered by one r
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.http import HttpRequest
-from ninja import Body, Status
+from ninja import Status
 
-from harnesslab.actions.asking import AskedExperiment, ask_experiment, asked_of
+from harnesslab.actions.asking import ask_experiment
 from harnesslab.actions.experiments import measurements as actions
 from harnesslab.api import experiments
 from harnesslab.api.cancelling import Cancelled
@@ -18,16 +16,16 @@ from harnesslab.api.keys import key_of
 from harnesslab.api.permissions import require
 from harnesslab.queries.experiments.progress import Progress, progress_of
 from harnesslab.queries.panels import PanelRow, panel_rows
+from harnesslab.requests.experiments import ExperimentRequest
 
 router = experiments.router
 
 
 @router.post("/experiments", response={201: Progress})
-def experiment_new(request: HttpRequest, asked: Body[dict[str, Any]]) -> Status[Progress]:
-    """Measure a revision over a panel: project, revision, panel (`NAME` or `NAME@DIGEST`), engine, and as wanted
-    trials, seed, temperature, cases, kind, baseline. The same key gives the experiment that is already there."""
+def experiment_new(request: HttpRequest, experiment: ExperimentRequest) -> Status[Progress]:
+    """Measure a revision over a panel. The same key gives the experiment that is already there."""
     user = require(request, "operator")
-    made = ask_experiment(asked_of(AskedExperiment, asked), user, key_of(request))
+    made = ask_experiment(experiment, user, key_of(request))
     return Status(201, progress_of(made.pk))
 
 

@@ -2,49 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 from django.http import HttpRequest
-from ninja import Body, Router, Schema, Status
+from ninja import Router, Status
 
 from harnesslab.actions.reruns import lifecycle as actions
 from harnesslab.api.cancelling import Cancelled
 from harnesslab.api.keys import key_of
 from harnesslab.api.permissions import require
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.running.predicates import Predicate
-from harnesslab.core.running.recipe import DRAWN
-from harnesslab.queries.reruns.listing import RerunView, plan_from, recent_reruns, rerun_view, reruns_of
+from harnesslab.queries.reruns.listing import RerunView, recent_reruns, rerun_view, reruns_of
 from harnesslab.queries.reruns.previews import Preview, preview
 from harnesslab.queries.reruns.regressions import RegressionRow, get_regression, regression, regressions
 from harnesslab.queries.rollouts.consistency import Consistency, check_consistency
+from harnesslab.requests.reruns import RegressionMeasurementRequest, RegressionRequest, RerunRequest
 
 router = Router()
 
 
-class NewRegression(Schema):
-    """What makes a regression case."""
-
-    name: str
-    from_step: int
-    predicate: dict[str, Any]
-
-
-class NewMeasurement(Schema):
-    """What measures a regression case."""
-
-    revision: str = ""
-    attempts: int = 10
-    seed: str = DRAWN
-    engine: str = ""
-
-
 @router.post("/rollouts/{int:rollout_id}/reruns", response={201: RerunView})
-def rerun_new(request: HttpRequest, rollout_id: int, plan: Body[dict[str, Any]]) -> Status[RerunView]:
+def rerun_new(request: HttpRequest, rollout_id: int, plan: RerunRequest) -> Status[RerunView]:
     """Ask for a rerun; the same key gives the one that is already there."""
     user = require(request, "operator")
-    made = actions.request(rollout_id, plan_from(plan), user=user, key=key_of(request))
+    made = actions.request(rollout_id, plan.to_plan(), user=user, key=key_of(request))
     return Status(201, rerun_view(made.pk))
 
 
@@ -61,7 +41,7 @@ def rerun_preview(request: HttpRequest, rollout_id: int, plan: str = '{"mode":"l
         document = msgspec.json.decode(plan)
     except (msgspec.DecodeError, RecursionError) as error:
         raise InvalidValue(f"not JSON: {error}", where="plan") from None
-    return preview(rollout_id, plan_from(document))
+    return preview(rollout_id, RerunRequest.model_validate(document).to_plan())
 
 
 @router.get("/rollouts/{int:rollout_id}/consistency", response=Consistency)
@@ -90,10 +70,10 @@ def rerun_cancel(request: HttpRequest, rerun_id: int) -> dict[str, int]:
 
 
 @router.post("/rollouts/{int:rollout_id}/regressions", response={201: RegressionRow})
-def regression_new(request: HttpRequest, rollout_id: int, case: NewRegression) -> Status[RegressionRow]:
+def regression_new(request: HttpRequest, rollout_id: int, case: RegressionRequest) -> Status[RegressionRow]:
     """Make a regression case from a step."""
     user = require(request, "operator")
-    predicate = Predicate.from_json(case.predicate)
+    predicate = case.predicate.to_predicate()
     made = actions.make_regression(rollout_id, case.name, case.from_step, predicate, user)
     return Status(201, regression(made.pk))
 
@@ -111,16 +91,10 @@ def regression_one(request: HttpRequest, case_id: int) -> RegressionRow:
 
 
 @router.post("/regressions/{int:case_id}/measure", response={201: RerunView})
-def regression_measure(request: HttpRequest, case_id: int, measurement: NewMeasurement) -> Status[RerunView]:
+def regression_measure(
+    request: HttpRequest, case_id: int, measurement: RegressionMeasurementRequest
+) -> Status[RerunView]:
     """Run a regression case live under a revision of the harness."""
     user = require(request, "operator")
-    made = actions.measure_regression(
-        get_regression(case_id),
-        revision=measurement.revision,
-        attempts=measurement.attempts,
-        seed=measurement.seed,
-        engine=measurement.engine,
-        user=user,
-        key=key_of(request),
-    )
+    made = actions.measure_regression(get_regression(case_id), measurement, user=user, key=key_of(request))
     return Status(201, rerun_view(made.pk))

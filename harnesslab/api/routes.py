@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from ninja import File, Form, NinjaAPI
 from ninja.errors import HttpError, ValidationError
 from ninja.files import UploadedFile
+from ninja.parser import Parser
 
 from harnesslab.actions.comparisons import compare
 from harnesslab.actions.imports.uploads import receive
@@ -37,7 +39,19 @@ from harnesslab.queries.rollouts.manifests import find_manifest, manifest_bytes
 from harnesslab.queries.rollouts.requests import RequestDetail, RequestPage, request_detail, request_page
 from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 
-api = NinjaAPI(title="HarnessLab", version="1", urls_namespace="api", docs_url=None)
+LONGEST = 4000
+"""Digits of a whole number."""
+
+
+class Bodies(Parser):
+    """Leaves numbers of so many digits that Python makes none of them as text, so that their field refuses them."""
+
+    def parse_body(self, request: HttpRequest) -> Any:
+        """Return a body's JSON."""
+        return json.loads(request.body, parse_int=lambda digits: int(digits) if len(digits) <= LONGEST else digits)
+
+
+api = NinjaAPI(title="HarnessLab", version="1", urls_namespace="api", docs_url=None, parser=Bodies())
 
 
 api.add_router("", reruns.router)

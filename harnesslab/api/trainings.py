@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.http import HttpRequest
-from ninja import Body, Router, Status
+from ninja import Router, Status
 
-from harnesslab.actions.asking import AskedTraining, ask_training, asked_of
+from harnesslab.actions.asking import ask_training
 from harnesslab.actions.trainings import lifecycle as actions
 from harnesslab.api.keys import key_of
 from harnesslab.api.permissions import require
 from harnesslab.queries.trainings.listing import TrainingRow, TrainingView, training_rows, training_view
+from harnesslab.requests.trainings import TrainingRequest
 
 router = Router()
 
@@ -23,11 +22,10 @@ def trainings(request: HttpRequest, project: str = "") -> list[TrainingRow]:
 
 
 @router.post("/trainings", response={201: TrainingView})
-def training_new(request: HttpRequest, asked: Body[dict[str, Any]]) -> Status[TrainingView]:
-    """Begin a training: project, panel, engine, epochs (most iterations), either patches (a folder on the server) or
-    command (a list of words); as wanted criterion, certify, remeasure, unchanged, trials, seed, temperature, cases."""
+def training_new(request: HttpRequest, training: TrainingRequest) -> Status[TrainingView]:
+    """Begin a training; `patches` is a folder on the server. The same key gives the one that is already there."""
     user = require(request, "admin")
-    made = ask_training(asked_of(AskedTraining, asked), user, key_of(request))
+    made = ask_training(training, user, key_of(request))
     return Status(201, training_view(made.pk))
 
 

@@ -12,7 +12,7 @@ def register(group: click.Group) -> None:
 
 
 def _of_recordings() -> tuple[click.Command, ...]:
-    from harnesslab.cli import bundles, checks, comparisons, experiments, imports, mirrors, record
+    from harnesslab.cli import bundles, checks, comparisons, experiments, imports, mirrors, record, recount
 
     return (
         bundles.export,
@@ -24,6 +24,7 @@ def _of_recordings() -> tuple[click.Command, ...]:
         mirrors.import_mlflow,
         mirrors.mirror,
         record.record,
+        recount.recount,
     )
 
 

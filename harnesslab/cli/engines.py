@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
 
 from harnesslab.actions.engines import registration as actions
 from harnesslab.actions.tables import ready_tables
+from harnesslab.cli.options import options_of, read
 from harnesslab.cli.terminal import printable
-from harnesslab.core.errors import InvalidValue
 from harnesslab.queries.engines import engines as registered
+from harnesslab.requests.engines import EngineRequest
 
 
 @click.command("engines")
@@ -35,22 +37,10 @@ def engines(*, as_json: bool) -> None:
 
 @click.command("engine-add")
 @click.argument("name")
-@click.option("--kind", type=click.Choice(actions.KINDS), required=True)
-@click.option("--address", default="", help="http://host:port; none for an embedded one.")
-@click.option("--model", default="", help="The model as the server names it.")
-@click.option("--options", default="{}", help="Options of the client, as a JSON object.")
-@click.option("--api-key-env", default="", help="Variable that holds the API key; the key itself is never stored.")
-@click.option("--ceiling", type=int, default=1, show_default=True, help="Most requests at a time, over all workers.")
-def engine_add(name: str, kind: str, address: str, model: str, options: str, api_key_env: str, ceiling: int) -> None:
+@options_of(EngineRequest, name=None)
+def engine_add(**stated: Any) -> None:
     """Register an engine and queue its first probe."""
     ready_tables()
-    try:
-        given = json.loads(options)
-    except (ValueError, RecursionError) as error:
-        raise InvalidValue(f"not JSON: {error}", where="options") from None
-    if not isinstance(given, dict):
-        raise InvalidValue("not an object", where="options")
-    named = {**given, "api_key_env": api_key_env} if api_key_env else given
-    made = actions.register(name, kind, address=address, model=model, options=named, ceiling=ceiling)
+    made = actions.register(read(EngineRequest, stated))
     job = actions.ask_probe(made.pk)
     click.echo(f"{printable(made.name)} is registered; job {job.pk} probes it")

@@ -12,7 +12,7 @@ from harnesslab.actions.tables import ready_tables
 from harnesslab.cli.terminal import printable
 from harnesslab.core.deciding.decision_words import reason_words
 from harnesslab.core.measuring.experiments import ExperimentKind, State
-from harnesslab.core.measuring.matrix import MatrixSummary, Tally, markdown
+from harnesslab.core.measuring.matrix import MatrixSummary, TrialTally, markdown
 from harnesslab.queries.experiments.filters import ExperimentFilter
 from harnesslab.queries.experiments.listing import ExperimentRow, all_experiments
 from harnesslab.queries.experiments.matrices import matrices
@@ -90,7 +90,7 @@ def _document(summary: MatrixSummary) -> dict[str, Any]:
     }
 
 
-def _tally(found: Tally) -> dict[str, Any]:
+def _tally(found: TrialTally) -> dict[str, Any]:
     rates = {
         "one_shot_rate": found.rate(found.one_shot),
         "without_harness_rate": found.rate(found.without_harness),

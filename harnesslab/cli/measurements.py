@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from harnesslab.actions.asking import AskedExperiment, ask_experiment
+from harnesslab.actions.asking import ask_experiment
 from harnesslab.actions.experiments.certifications import ask_audits, certify
 from harnesslab.actions.experiments.measurements import cancel
 from harnesslab.actions.tables import ready_tables
 from harnesslab.cli.following import follow
+from harnesslab.cli.options import options_of, read
 from harnesslab.cli.terminal import printable
 from harnesslab.core.deciding.decision_words import decision_sentence
 from harnesslab.core.errors import HarnessLabError
-from harnesslab.core.measuring.experiments import ExperimentKind, State
+from harnesslab.core.measuring.experiments import State
 from harnesslab.queries.experiments.certificates import CertificateRow, audits, certificates
 from harnesslab.queries.experiments.listing import experiment_rows, get_experiment
 from harnesslab.queries.experiments.measurements import experiment_named, get_measured
 from harnesslab.queries.experiments.progress import Progress, ProgressRow, progress_of
 from harnesslab.queries.stories.experiment import experiment_card
+from harnesslab.requests.experiments import ExperimentRequest
 
 
 class NothingMeasured(HarnessLabError):
@@ -33,28 +35,14 @@ def experiment() -> None:
 
 
 @experiment.command("run")
-@click.option("--project", required=True, help="A project that is bound to a harness: see project-bind.")
-@click.option("--revision", required=True, help="A commit, tag or branch of its harness.")
-@click.option("--panel", required=True, metavar="NAME[@DIGEST]", help="A panel of the project, its newest revision.")
-@click.option("--engine", required=True, help="A registered engine, by name.")
-@click.option("--trials", type=int, default=1, show_default=True, help="How often each case is run.")
-@click.option("--seed", default="12345", show_default=True, help="The root of all seeds.")
-@click.option("--temperature", type=float, default=0.0, show_default=True)
-@click.option("--case", "cases", multiple=True, metavar="NAME", help="Only this case; may be repeated.")
-@click.option(
-    "--kind",
-    type=click.Choice([kind.value for kind in ExperimentKind]),
-    default=None,
-    help="candidate with --baseline.",
-)
-@click.option("--baseline", default="", metavar="EXTERNAL_ID", help="The experiment it is judged against.")
+@options_of(ExperimentRequest, cases="--case")
 @click.option("--key", default="", help="Idempotency key: the same key gives the experiment that is already there.")
 @click.option("--wait", is_flag=True, help="Print each change until it is measured.")
 @click.option("--json", "as_json", is_flag=True, help="Print the experiment as JSON.")
-def run(key: str, kind: str | None, cases: Sequence[str], *, wait: bool, as_json: bool, **given: Any) -> None:
+def run(key: str, *, wait: bool, as_json: bool, **stated: Any) -> None:
     """Order the rollouts of an experiment; workers run them."""
     ready_tables()
-    made = ask_experiment(AskedExperiment(kind=kind or "", cases=tuple(cases) or None, **given), key=key[:80])
+    made = ask_experiment(read(ExperimentRequest, stated), key=key[:80])
     if wait:
         follow(lambda: _look(made.pk), quiet=as_json)
     found = progress_of(made.pk)

@@ -10,12 +10,13 @@ import click
 
 from harnesslab.actions.reruns import lifecycle as actions
 from harnesslab.actions.tables import ready_tables
+from harnesslab.cli.options import options_of, read
 from harnesslab.cli.terminal import printable
 from harnesslab.core.errors import HarnessLabError, InvalidValue
-from harnesslab.core.running.recipe import SAME
-from harnesslab.core.running.rerun import Mode, OnMiss, RerunPlan, Switch
+from harnesslab.core.running.rerun import RerunPlan
 from harnesslab.queries.reruns.listing import RerunView, rerun_view
 from harnesslab.queries.reruns.previews import preview
+from harnesslab.requests.reruns import RerunRequest
 
 POLL_S = 0.5
 OF_EVERY_MODE = "Steps count from 0 here, as in JSON; pages count them from 1."
@@ -27,32 +28,23 @@ class NothingRan(HarnessLabError):
 
 @click.command("rerun", epilog=OF_EVERY_MODE)
 @click.argument("rollout", type=click.IntRange(1))
-@click.option("--mode", type=click.Choice([mode.value for mode in Mode]), default=Mode.LIVE.value, show_default=True)
-@click.option("--attempts", type=int, default=1, show_default=True, help="How many; each makes a rollout.")
-@click.option("--from-step", type=int, help="Fork: the first step that is not served from the record, from 0.")
-@click.option("--seed", default=SAME, show_default=True, help="same as recorded, drawn for each attempt, or a number.")
-@click.option("--temperature", type=float, help="Another temperature.")
-@click.option("--max-tokens", type=int, help="Another limit of tokens a call.")
-@click.option("--engine", default="", help="Another registered engine, by name.")
-@click.option("--revision", default="", help="Another harness revision: a commit, tag or branch.")
+@options_of(RerunRequest, switches=None)
 @click.option(
     "--switch",
     "switches",
     multiple=True,
     metavar="BOUNDARY=recorded|live|fail",
-    help="In mode hybrid; may be repeated.",
+    help="In mode hybrid: where a boundary's answers come from; may be repeated.",
 )
-@click.option("--on-miss", type=click.Choice([each.value for each in OnMiss]), default=OnMiss.STOP.value)
-@click.option("--self-test", is_flag=True, help="In mode recorded: serve an altered record, which must diverge.")
 @click.option("--preview", "only_preview", is_flag=True, help="Say what it would cost, and ask for nothing.")
 @click.option("--key", default="", help="Idempotency key: the same key gives the rerun that is already there.")
 @click.option("--wait", is_flag=True, help="Print progress until it has ended, then what it found.")
 @click.option("--json", "as_json", is_flag=True, help="Print the rerun as JSON.")
-def rerun(rollout: int, key: str, *, only_preview: bool, wait: bool, as_json: bool, **given: Any) -> None:
+def rerun(rollout: int, key: str, *, only_preview: bool, wait: bool, as_json: bool, **stated: Any) -> None:
     """Execute a stored rollout again. With --wait the exit code is 1 only where it could not run: an attempt that goes
     another way than the rollout is a finding, no failure."""
     ready_tables()
-    plan = _plan(**given)
+    plan = _plan(**stated)
     if only_preview:
         found = preview(rollout, plan)
         click.echo(found.model_dump_json(indent=2) if as_json else printable(found.refused or found.sentence))
@@ -69,16 +61,13 @@ def rerun(rollout: int, key: str, *, only_preview: bool, wait: bool, as_json: bo
         raise NothingRan(f"rerun {view.id} could not run: {view.attempts[0].status}")
 
 
-def _plan(mode: str, on_miss: str, switches: Sequence[str], **rest: Any) -> RerunPlan:
-    """Return the plan that the options state; the rest are the plan's own fields by name."""
-    return RerunPlan(mode=Mode(mode), on_miss=OnMiss(on_miss), switches=dict(map(_switch, switches)), **rest)
-
-
-def _switch(text: str) -> tuple[str, Switch]:
-    boundary, _, value = text.rpartition("=")
-    if not boundary or value not in tuple(Switch):
-        raise InvalidValue(f"no switch: {text!r}", hint=f"BOUNDARY={'|'.join(Switch)}, such as model=live")
-    return boundary, Switch(value)
+def _plan(switches: Sequence[str], **stated: Any) -> RerunPlan:
+    """Return the plan that the options state; raises `InvalidRequest` naming those that are wrong."""
+    torn = next((text for text in switches if "=" not in text), None)
+    if torn is not None:
+        raise InvalidValue(f"no switch: {torn!r}", where="--switch", hint="BOUNDARY=live, recorded or fail")
+    given = {text.rpartition("=")[0]: text.rpartition("=")[2] for text in switches}
+    return read(RerunRequest, {**stated, "switches": given or None}).to_plan()
 
 
 def _waited(rerun_id: int, *, quiet: bool) -> RerunView:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from harnesslab.actions.asking import AskedTraining, ask_training
+from harnesslab.actions.asking import ask_training
 from harnesslab.actions.tables import ready_tables
 from harnesslab.actions.trainings import lifecycle as actions
 from harnesslab.cli.following import follow
-from harnesslab.cli.projects import words
+from harnesslab.cli.options import options_of, read
 from harnesslab.cli.terminal import printable
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.training.training import TrainingState
 from harnesslab.queries.trainings.iterations import IterationRow
 from harnesslab.queries.trainings.listing import TrainingRow, training_rows, training_view
+from harnesslab.requests.trainings import TrainingRequest
 
 
 class TrainingStopped(HarnessLabError):
@@ -26,37 +27,22 @@ class TrainingStopped(HarnessLabError):
 
 
 @click.command("train")
-@click.option("--project", required=True, help="A project that is bound to a repository on this machine.")
-@click.option("--panel", required=True, metavar="NAME[@DIGEST]")
-@click.option("--engine", required=True, help="A registered engine, by name.")
-@click.option("--iterations", "--epochs", "epochs", type=int, required=True, help="Most iterations.")
-@click.option("--patches", type=click.Path(path_type=Path), help="A folder of patch files, taken in order.")
-@click.option("--proposer-command", "command", default="", help="A program that changes a worktree; in one string.")
-@click.option("--proposer-name", "name", default="", help="How it is shown, such as its model.")
-@click.option("--effort", default="", help="How hard it thinks; shown beside its name.")
-@click.option("--timeout", type=float, default=1800.0, show_default=True, help="Seconds that a proposal may take.")
-@click.option("--criterion", default="strict_pareto", show_default=True)
-@click.option("--trials", type=int, default=1, show_default=True)
-@click.option("--seed", default="12345", show_default=True)
-@click.option("--temperature", type=float, default=0.0, show_default=True)
-@click.option("--case", "cases", multiple=True, metavar="NAME", help="Only this case; may be repeated.")
+@options_of(
+    TrainingRequest,
+    epochs="--iterations --epochs",
+    command="--proposer-command",
+    name="--proposer-name",
+    cases="--case",
+    certify=None,
+)
 @click.option("--no-certify", is_flag=True, help="Judge on all cases, also where the environment doesn't repeat.")
-@click.option("--remeasure", is_flag=True, help="Measure a promoted candidate anew before it is a baseline.")
-@click.option("--unchanged", is_flag=True, help="Measure the first baseline twice, to see what flips by nothing.")
 @click.option("--key", default="", help="Idempotency key: the same key gives the training that is already there.")
 @click.option("--wait", is_flag=True, help="Print each change until it is over.")
-def train(
-    patches: Path | None, command: str, cases: Sequence[str], key: str, *, no_certify: bool, wait: bool, **given: Any
-) -> None:
+def train(patches: str | None, key: str, *, no_certify: bool, wait: bool, **stated: Any) -> None:
     """Train a harness: an iteration measures a baseline, asks for one change, measures it and judges it."""
     ready_tables()
-    asked = AskedTraining(
-        patches=str(patches.resolve()) if patches is not None else "",
-        command=tuple(words(command)),
-        cases=tuple(cases) or None,
-        certify=not no_certify,
-        **given,
-    )
+    folder = str(Path(patches).resolve()) if patches else ""
+    asked = read(TrainingRequest, {**stated, "patches": folder, "certify": not no_certify})
     made = ask_training(asked, key=key[:80])
     click.echo(f"training {made.pk} runs" if not wait else f"training {made.pk}")
     if wait:

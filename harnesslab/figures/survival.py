@@ -75,7 +75,7 @@ def label(bucket: Bucket) -> str:
 
 def times_figure(times: Sequence[tuple[str, Timed]]) -> dict[str, Any]:
     """Draw where the time of the rollouts with the most model time went, with their budgets as marks."""
-    shown = sorted((item for item in times if item[1].model), key=lambda item: -item[1].model)[:MOST_CASES]
+    shown = sorted((item for item in times if item[1].model), key=lambda item: -(item[1].model or 0))[:MOST_CASES]
     if not shown:
         return figure([], height=0, x={}, y={})
     names = [f"{letter} {plain(item.case, 20)} #{item.trial + 1}" for letter, item in shown]
@@ -90,7 +90,8 @@ def times_figure(times: Sequence[tuple[str, Timed]]) -> dict[str, Any]:
             "x": [getattr(item, part) for _, item in shown],
             "customdata": [f"#{item.rollout}" for _, item in shown],
             "hovertext": [
-                f"{name}<br>{part}: {getattr(item, part):,.1f} s" for name, (_, item) in zip(names, shown, strict=True)
+                f"{name}<br>{part}: {_seconds(getattr(item, part))}"
+                for name, (_, item) in zip(names, shown, strict=True)
             ],
             "hoverinfo": "text",
             "marker": {"color": colour},
@@ -105,6 +106,10 @@ def times_figure(times: Sequence[tuple[str, Timed]]) -> dict[str, Any]:
     return figure(
         data, height=height, x={"title": "seconds", "rangemode": "tozero"}, y=y, barmode="stack", showlegend=True
     )
+
+
+def _seconds(value: float | None) -> str:
+    return "not stated" if value is None else f"{value:,.1f} s"
 
 
 def _budgets(shown: Sequence[tuple[str, Timed]]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from harnesslab.actions.comparisons import align, compare, override_cause
 from harnesslab.core.comparing.evidence import Cause
 from harnesslab.core.conditions.manifest import Difference
 from harnesslab.core.contracts.contract import Contract, Level
-from harnesslab.core.contracts.scrub import RULES
+from harnesslab.core.contracts.scrub import Rule, newest, offered
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.natural import natural
 from harnesslab.figures.strip import strip_figure
@@ -23,6 +23,8 @@ from harnesslab.queries.comparisons.comparison import (
     Aligned,
     ComparedRollouts,
     ComparisonResult,
+    Override,
+    earlier_overrides,
     first_difference_row,
     level_titles,
     override_of,
@@ -43,17 +45,16 @@ def comparison(request: HttpRequest) -> HttpResponse:
     compared = _compared(request)
     contract = compared.comparison.contract
     first = first_difference_row(compared.comparison.rows)
-    selected = _row(request, first if first is not None else 0, len(compared.comparison.rows))
+    selected = _row(request, first or 0, len(compared.comparison.rows))
     only = request.GET.get("differences") == "1"
-    summary = compared.result
     context = {
         "a": compared.row_a,
         "b": compared.row_b,
-        "result": summary,
+        "result": compared.result,
         "contract": contract,
         "levels": [(name, title, _query(request, level=name, row="")) for name, title in level_titles()],
         "scope_url": _query(request, only="" if request.GET.get("only") else "tool-calls", level="", row=""),
-        "rules": [(rule, rule.key in contract.rules, _rules_url(request, rule.key)) for rule in RULES],
+        "rules": _rules(request, contract),
         "removed": _removed(compared),
         "window": row_window(compared, max(0, selected - 40), only_differences=only),
         "detail": row_detail(compared, selected) if compared.comparison.rows else None,
@@ -67,10 +68,11 @@ def comparison(request: HttpRequest) -> HttpResponse:
         "total_conditions": len(compared.comparison.conditions),
         "equal_conditions": sum(pair.difference is Difference.EQUAL for pair in compared.comparison.conditions),
         "siblings": siblings(get_rollout(compared.row_a.id)),
-        "override": override_of(compared.row_a.id, compared.row_b.id, compared.comparison.contract),
+        "override": override_of(compared.row_a.id, compared.row_b.id, contract),
+        "earlier": _earlier(request, compared, contract),
         "causes": [cause.value for cause in Cause],
         "query": _query(request, row=""),
-        "rerun_both": _rerun_both(compared, summary),
+        "rerun_both": _rerun_both(compared, compared.result),
         "swap": _query(request, a=str(compared.row_b.id), b=str(compared.row_a.id), row=""),
     }
     return render(request, "compare/compare.html", context)
@@ -162,8 +164,20 @@ def _by_token(request: HttpRequest) -> bool:
     return contract_of(request).level in (Level.TOKEN_IDS, Level.LOGPROBS)
 
 
+def _earlier(request: HttpRequest, compared: ComparedRollouts, contract: Contract) -> list[tuple[Override, str]]:
+    """Return the findings under older versions of the rules, each with the query of the page that compares by them."""
+    overrides = earlier_overrides(compared.row_a.id, compared.row_b.id, contract)
+    return [(each, _query(request, **Contract.of_key(each.contract).query(), row="")) for each in overrides]
+
+
+def _rules(request: HttpRequest, contract: Contract) -> list[tuple[Rule, bool, str]]:
+    """Return (rule, whether it is on, the query that switches it) of each rule."""
+    return [(rule, rule.key in contract.rules, _rules_url(request, rule.key)) for rule in offered(contract.rules)]
+
+
 def _rules_url(request: HttpRequest, key: str) -> str:
     """Return the query with one rule switched."""
     now = set(contract_of(request).rules)
-    rules = [rule.key for rule in RULES if (rule.key in now) != (rule.key == key)]
-    return _query(request, rules="" if len(rules) == len(RULES) else ",".join(rules) or "none", row="")
+    rules = [rule.key for rule in offered(now) if (rule.key in now) != (rule.key == key)]
+    every = rules == [rule.key for rule in newest()]
+    return _query(request, rules="" if every else ",".join(rules) or "none", row="")

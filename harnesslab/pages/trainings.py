@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.utils.text import capfirst
 from django.views.decorators.http import require_POST
 
-from harnesslab.actions.asking import AskedTraining, ask_training
+from harnesslab.actions.asking import ask_training
 from harnesslab.actions.trainings import lifecycle as actions
 from harnesslab.core.errors import Conflict, HarnessLabError, NotFound
 from harnesslab.http_errors import status_of
 from harnesslab.pages.access import asks_for_part, needs, user_of
-from harnesslab.pages.experiments.form_fields import ASKED, command_of, common, number, whole, words_of
+from harnesslab.pages.experiments.choices import CASE, DEFAULTS, measuring_choices
+from harnesslab.pages.forms import key_of, read, refusal, stated
 from harnesslab.pages.render import render
-from harnesslab.pages.reruns.plans import key_of
-from harnesslab.queries.engines import engines
 from harnesslab.queries.experiments.criteria import criterion_names
 from harnesslab.queries.panels import panel_rows
 from harnesslab.queries.projects.bindings import bound_project, get_project, projects_to_measure
 from harnesslab.queries.trainings.listing import training_rows, training_view
+from harnesslab.requests.trainings import TrainingRequest
 
-_DEFAULTS = {**ASKED, "epochs": "8", "by": "patches", "criterion": "strict_pareto", "timeout": "1800"}
+_DEFAULTS = {**DEFAULTS, "epochs": "8", "by": "patches", "criterion": "strict_pareto", "timeout": "1800"}
 
 
 def trainings(request: HttpRequest) -> HttpResponse:
@@ -76,34 +75,26 @@ def training_resume(request: HttpRequest, training_id: int) -> HttpResponse:
 @needs("admin")
 def training_form(request: HttpRequest) -> HttpResponse:
     """The form of a new training, once a project is chosen; with POST, begins it."""
+    sent = request.POST if request.method == "POST" else request.GET
+    values = {name: str(value) for name, value in sent.items() if name != CASE}
     if request.method == "POST":
-        values, cases = words_of(request.POST)
+        key = key_of({**values, "cases": "\n".join(sent.getlist(CASE))})
         try:
-            made = ask_training(_asked(values, cases), user_of(request), key_of({**values, "cases": "\n".join(cases)}))
+            made = ask_training(_asked(sent), user_of(request), key)
         except HarnessLabError as error:
             return _form(request, values, error)
         return redirect("training", made.pk)
-    values, _ = words_of(request.GET)
     if not values.get("project"):
         return render(request, "experiments/choose.html", {"projects": projects_to_measure(), "what": "training"})
     return _form(request, {**_DEFAULTS, "certify": "1", **values})
 
 
-def _asked(values: dict[str, str], cases: Sequence[str]) -> AskedTraining:
-    patches = values.get("by") != "command"
-    return AskedTraining(
-        **common(values, cases),
-        epochs=whole(values, "epochs"),
-        patches=values.get("patches", "").strip() if patches else "",
-        command=() if patches else command_of(values.get("command", "")),
-        name=values.get("name", "").strip(),
-        effort=values.get("effort", "").strip(),
-        timeout=number(values, "timeout") or 0.0,
-        criterion=values.get("criterion", ""),
-        certify=bool(values.get("certify")),
-        remeasure=bool(values.get("remeasure")),
-        unchanged=bool(values.get("unchanged")),
-    )
+def _asked(sent: QueryDict) -> TrainingRequest:
+    """Read the form; of the two ways to propose changes, the fields of the one that is hidden are left out."""
+    command = sent.get("by") == "command"
+    unused = ("patches",) if command else ("command", "timeout")
+    document = {name: value for name, value in stated(TrainingRequest, sent).items() if name not in unused}
+    return read(TrainingRequest, document, {"patches": "command"} if command else None)
 
 
 def _form(request: HttpRequest, values: dict[str, str], error: HarnessLabError | None = None) -> HttpResponse:
@@ -111,11 +102,9 @@ def _form(request: HttpRequest, values: dict[str, str], error: HarnessLabError |
     context = {
         "project": project.name,
         "binding": bound_project(project),
-        "form": {**_DEFAULTS, **values},
         "key": secrets.token_urlsafe(16),
-        "panels": panel_rows(project_id=project.pk),
-        "engines": engines(),
-        "criteria": criterion_names(),
-        "error": error,
+        "criteria": [(name, name.replace("_", " ")) for name in criterion_names()],
+        **measuring_choices(panel_rows(project_id=project.pk)),
+        **refusal(error, {**_DEFAULTS, **values}),
     }
     return render(request, "trainings/form.html", context, status=status_of(error) if error is not None else 200)

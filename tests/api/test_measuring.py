@@ -13,21 +13,9 @@ from harnesslab.store.models import Experiment, Job, Project, Training
 from tests import live, measuring
 from tests.api.test_reruns import client_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_wake_up")]
 JSON = "application/json"
 EXPERIMENTS, TRAININGS = "/api/v1/experiments", "/api/v1/trainings"
-
-
-@pytest.fixture(autouse=True)
-def no_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harnesslab.queue.wake", lambda job_id, name: None)
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    made = measuring.project(tmp_path)
-    measuring.panel()
-    return made
 
 
 @pytest.fixture
@@ -116,3 +104,28 @@ def test_panels_are_listed_with_their_digests(api: Client, project: Project) -> 
     ]
     named = measuring.asked(panel=f"{measuring.PANEL}@{revision.digest[:8]}", engine=live.ENGINE)
     assert api.post(EXPERIMENTS, named, JSON).status_code == 201
+
+
+def test_the_openapi_document_shows_what_can_be_asked_with_its_bounds(api: Client) -> None:
+    document = api.get("/api/v1/openapi.json").json()
+    schemas = document["components"]["schemas"]
+    for path, name in (
+        ("/experiments", "ExperimentRequest"),
+        ("/trainings", "TrainingRequest"),
+        ("/rollouts/{rollout_id}/reruns", "RerunRequest"),
+        ("/rollouts/{rollout_id}/regressions", "RegressionRequest"),
+        ("/regressions/{case_id}/measure", "RegressionMeasurementRequest"),
+    ):
+        body = document["paths"][f"/api/v1{path}"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+        assert body == {"$ref": f"#/components/schemas/{name}"}
+    trials = schemas["ExperimentRequest"]["properties"]["trials"]
+    assert (trials["minimum"], trials["maximum"], trials["default"]) == (1, 100, 1)
+    assert schemas["RerunRequest"]["properties"]["mode"]["enum"] == ["recorded", "live", "hybrid"]
+
+
+@pytest.mark.parametrize("digits", ["9" * 19, "9" * 5000])
+def test_a_number_of_too_many_digits_is_refused_at_its_field(api: Client, project: Project, digits: str) -> None:
+    body = '{"project": "measured", "panel": "two cases", "engine": "E", "revision": "main", "trials": ' + digits + "}"
+    answer = api.post(EXPERIMENTS, body, JSON)
+    assert answer.status_code == 400
+    assert "trials: a number of more than 18 digits (from 1 to 100)" in answer.json()["error"]

@@ -12,14 +12,9 @@ from harnesslab.accounts.models import User
 from harnesslab.store.models import Job, Rerun
 from tests import live
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_wake_up")]
 JSON = "application/json"
 PLAN = {"mode": "live", "attempts": 2, "seed": "drawn"}
-
-
-@pytest.fixture(autouse=True)
-def no_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harnesslab.queue.wake", lambda job_id, name: None)
 
 
 def client_of(user: User, scope: str) -> Client:

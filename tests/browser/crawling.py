@@ -28,8 +28,10 @@ _SWAPPED = """async (address) => {
   document.querySelector("main").append(sink);
   await htmx.ajax("GET", address, { target: sink, swap: "innerHTML" });
   const made = [...document.querySelectorAll("[evil]")].map(e => e.outerHTML.slice(0, 200));
+  const nested = [...sink.querySelectorAll("[hx-get]")].map(e => e.getAttribute("hx-get"));
+  const texts = [...sink.querySelectorAll("a[href*='/part/']")].map(e => e.getAttribute("href"));
   sink.remove();
-  return made;
+  return { made, parts: [...nested, ...texts] };
 }"""
 
 
@@ -52,7 +54,8 @@ class Crawl:
         self.root = root
         self.happened: list[str] = []
         self.opened: list[str] = []
-        self.swapped: list[str] = []
+        self.swapped: dict[str, None] = {}
+        self._parts: Counter[tuple[str, ...]] = Counter()
         self.downloads: list[str] = []
         self.at = ""
         page.on("console", lambda said: self._console(said.type, said.text))
@@ -106,12 +109,28 @@ class Crawl:
         return list(found["links"])
 
     def swap(self, address: str) -> None:
-        """Let htmx put what an address answers into the page that is open."""
-        if address in self.swapped:
-            return
-        self.swapped.append(address)
-        for markup in self.page.evaluate(_SWAPPED, address):
-            self._note(f"{address} made an element: {markup}")
+        """Let htmx put what an address answers into the page that is open, and what the answer has further parts of."""
+        waiting = [address]
+        while waiting:
+            at = waiting.pop()
+            if at in self.swapped:
+                continue
+            self.swapped[at] = None
+            try:
+                found = self.page.evaluate(_SWAPPED, at)
+            except Error as error:  # such as that the page is another one meanwhile
+                self._note(f"{at} took the page away: {error}")
+                return
+            for markup in found["made"]:
+                self._note(f"{at} made an element: {markup}")
+            waiting += [urljoin(at, part) for part in found["parts"] if self._is_new(urljoin(at, part))]
+
+    def _is_new(self, part: str) -> bool:
+        """Say whether to swap a part in: of whole payloads that no page loads by itself, a few of each name."""
+        key = shape(part)
+        name = dict(parse_qsl(urlsplit(part).query)).get("name", "")
+        self._parts[(*key, name)] += 1
+        return "/part/" not in part or name == "kept" or self._parts[(*key, name)] <= EACH
 
     def _note(self, what: str) -> None:
         self.happened.append(f"{self.at}: {what}")

@@ -90,8 +90,8 @@ def test_unfolding_a_prompt_makes_no_admin(reading: Page, hostile: Lab, ids: dic
 def test_the_kept_takeover_is_text_too(reading: Page, hostile: Lab) -> None:
     if not SHARED.is_file():
         pytest.skip("the real traces are not beside this checkout")
-    made = hostile.run("import", str(SHARED))
-    number = max(int(word) for word in made.replace(",", " ").replace("/", " ").split() if word.isdigit())
+    lines = hostile.run("import", "--json", str(SHARED)).splitlines()
+    number = next(json.loads(line)["rollouts"][0] for line in lines if line.startswith("{"))
     crawl = Crawl(reading, hostile.address)
     crawl.open(f"{hostile.address}rollouts/{number}/?step=2")
     expect(reading.locator("details.kept pre")).to_contain_text("hx-post")
@@ -130,7 +130,7 @@ def addresses(ids: dict[str, Any]) -> Iterator[str]:
         yield from (f"/rollouts/{a}/?event=2", f"/compare/?a={a}&b={b}&row=2")
     for text in TEXTS:  # what is asked comes back in a sentence; an address holds no lone surrogate
         yield f"/rollouts/1/?step={quote(text.encode('utf-8', 'replace'), safe='')}"
-    yield f"/rollouts/{ids['all']}/"
+    yield from (f"/rollouts/{ids['all']}/", f"/rollouts/{ids['takeover']}/?step=2")
 
 
 @pytest.mark.timeout(900)

@@ -18,25 +18,13 @@ from harnesslab.store.models import Experiment, Job, JobState, PanelRevision, Pr
 from tests import live, measuring
 from tests.formats.panels.test_panels import harbor, small
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_wake_up")]
 register(cli)
 RUN = ("experiment", "run", "--project", measuring.PROJECT, "--revision", "main", "--panel", measuring.PANEL)
 
 
 def run(*arguments: object) -> Result:
     return CliRunner().invoke(cli, [str(argument) for argument in arguments])
-
-
-@pytest.fixture(autouse=True)
-def no_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harnesslab.queue.wake", lambda job_id, name: None)
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    made = measuring.project(tmp_path)
-    measuring.panel()
-    return made
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, *happens: object) -> None:
@@ -224,7 +212,7 @@ def test_following_a_training_prints_its_iterations_and_ends_with_1_where_it_sto
     options = ("--project", measuring.PROJECT, "--panel", measuring.PANEL, "--engine", live.ENGINE, "--epochs", 2)
     result = run("train", *options, "--patches", tmp_path / "patches", "--wait")
     assert result.exit_code == 1
-    assert "epoch 1: measures its baseline\n" in result.output
+    assert "iteration 1: measures its baseline\n" in result.output
     assert re.search(r"error: training \d+: iteration 1: its baseline \S+ was cancelled", result.output)
 
 

@@ -21,12 +21,12 @@ KEY = "sk-a-real-key-of-a-person"
 SHOW = """
 import django; django.setup()
 import json
-from harnesslab.core import seals
+from harnesslab.core.trace import seals
 from harnesslab.core.trace.events import to_json
 from harnesslab.queries.rollouts.listing import facts_of, get_rollout
-from harnesslab.queries.rollouts.trace_readers import StoredTape
+from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 rollout = get_rollout(1)
-reader = StoredTape(rollout)
+reader = StoredTraceReader(rollout)
 seals.verify(reader.trace(), reader.seals())
 row = {name: getattr(rollout, name) for name in ("outcome", "grade", "missing", "origin", "model", "engine", "steps")}
 print(json.dumps({**row, "facts": facts_of(rollout), "events": [to_json(event) for event in reader.trace().events]}))
@@ -143,11 +143,12 @@ SWEEP = """
 import django; django.setup()
 from datetime import timedelta
 from django.utils import timezone
-from harnesslab.actions import jobs, orders
+from harnesslab.actions.jobs import lifecycle as jobs
+from harnesslab.actions.reruns import job_specs
 from harnesslab.store.models import Job
 Job.objects.filter(state="running").update(lease_until=timezone.now() - timedelta(seconds=1))
 assert jobs.sweep() == 1 and Job.objects.get(kind="record").state == "failed"
-assert orders.interrupt_abandoned() == 1
+assert job_specs.interrupt_abandoned() == 1
 """
 """What the sweeper does once the lease of the killed command has run out."""
 

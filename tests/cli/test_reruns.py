@@ -13,17 +13,12 @@ from harnesslab.core.running.rollout import Outcome
 from harnesslab.store.models import Engine, Job, JobState, Rerun
 from tests import live
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_wake_up")]
 register(cli)
 
 
 def run(*arguments: object) -> Result:
     return CliRunner().invoke(cli, [str(argument) for argument in arguments])
-
-
-@pytest.fixture(autouse=True)
-def no_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harnesslab.queue.wake", lambda job_id, name: None)
 
 
 def worker(monkeypatch: pytest.MonkeyPatch, *, same: bool | None, outcome: Outcome = Outcome.SOLVED) -> None:

@@ -14,7 +14,7 @@ from harnesslab.pages.reruns.plans import form_of, plan_from_form
 from harnesslab.store.models import Rerun, Rollout
 from tests import live
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_wake_up")]
 
 PLANS = [
     RerunPlan(mode=Mode.LIVE, attempts=4, seed="drawn", engine="E", revision="r2", temperature=0.5, max_tokens=9),
@@ -22,11 +22,6 @@ PLANS = [
     RerunPlan(mode=Mode.HYBRID, switches={"tool:run": Switch.LIVE, "model": Switch.FAIL}, on_miss=OnMiss.LIVE),
     RerunPlan(mode=Mode.RECORDED, self_test=True),
 ]
-
-
-@pytest.fixture(autouse=True)
-def no_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harnesslab.queue.wake", lambda job_id, name: None)
 
 
 @pytest.mark.parametrize("plan", PLANS)

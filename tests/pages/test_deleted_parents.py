@@ -15,12 +15,7 @@ from harnesslab.core.running.rollout import Outcome
 from harnesslab.store.models import Job, JobState, Rollout
 from tests import live
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def no_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harnesslab.queue.wake", lambda job_id, name: None)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_wake_up")]
 
 
 def test_its_attempts_are_cancelled_and_a_page_that_follows_them_stops(admin: User, as_operator: Client) -> None:

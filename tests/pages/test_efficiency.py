@@ -159,13 +159,13 @@ def test_older_rollouts_are_counted_bit_by_bit(
     as_viewer: Client, pair: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = {row.pk: bytes(row.anatomy) for row in Rollout.objects.all()}
-    Rollout.objects.update(anatomy=b"")
+    Rollout.objects.update(anatomy=b"", counted_by=1)
     monkeypatch.setattr(anatomies, "EVENTS", 20)
     text = page(as_viewer, f"e={pair[0]}")
     assert "2 rollouts are not counted yet and left out" in text
-    assert prepare(kept) == 4
+    assert len(prepare(kept)) == 4
     monkeypatch.undo()
-    assert prepare(kept) == 0
+    assert prepare(kept) == []
     assert {row.pk: bytes(row.anatomy) for row in Rollout.objects.all()} == kept
 
 

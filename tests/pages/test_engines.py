@@ -10,20 +10,15 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from harnesslab.actions.engines.registration import note_health, note_probe, register
+from harnesslab.actions.engines.registration import note_health, note_probe
 from harnesslab.actions.engines.slots import slots
 from harnesslab.core.conditions.manifest import Condition, Known, Provenance, Unknown
 from harnesslab.core.running.ports import Health
 from harnesslab.store.models import AuditEntry, Engine, Job
 from tests import live
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_wake_up")]
 NEW = {"name": "Box", "kind": "openai", "address": "http://127.0.0.1:9", "model": "m", "ceiling": "4"}
-
-
-@pytest.fixture(autouse=True)
-def no_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harnesslab.queue.wake", lambda job_id, name: None)
 
 
 def text(client: Client, address: str) -> str:
@@ -151,5 +146,5 @@ def test_more_engines_take_no_more_queries(as_viewer: Client) -> None:
 
     few = count()
     for number in range(6):
-        register(f"More {number}", "openai", address="http://127.0.0.1:9", model="m")
+        live.engine(f"More {number}")
     assert count() == few <= 5

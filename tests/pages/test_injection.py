@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import html
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.template import Context, Template
 from django.urls import URLPattern, get_resolver
 
 from harnesslab.accounts.models import User
@@ -21,6 +24,7 @@ from tests.actions.test_hostile_values import rollout
 from tests.pages.conftest import logged_in
 
 pytestmark = pytest.mark.django_db
+TEMPLATES = Path(__file__).parents[2] / "templates"
 EVIL = "\"'><img src=x onerror=alert(1)></script><script>alert(1)</script>{{7*7}}${7*7}"
 ALIVE = re.compile(r"<img src=x|<script>alert|onerror=alert\(1\)>")
 
@@ -110,3 +114,28 @@ def test_results_of_an_upload_are_text(admin: User) -> None:
 
     answer = logged_in(admin).post("/import/files/", {"files": SimpleUploadedFile(f"{EVIL}.txt", EVIL.encode())})
     assert not ALIVE.search(answer.content.decode())
+
+
+def test_what_others_wrote_stands_in_elements_that_htmx_does_not_heed() -> None:
+    memo = "{% payload 'div' class='memo' aria_label=text %}{% endpayload %}"
+    written = Template("{% payload %}\n{{ text }}{% endpayload %}" + memo).render(Context({"text": EVIL}))
+    assert written.startswith('<pre class="payload" hx-disable>\n\n&quot;')
+    assert '<div aria-label="&quot;' in written
+    assert written.endswith(' class="memo" hx-disable></div>')
+    assert not ALIVE.search(written)
+    for template in TEMPLATES.rglob("*.html"):
+        text = template.read_text()
+        assert "<pre" not in text, f"{template.name}: use the tag payload"
+        assert "hx-headers" not in text, f"{template.name}: a form carries its own token"
+
+
+def test_an_answer_to_htmx_is_markup_whatever_the_view_sends(admin: User, evil: list[int]) -> None:
+    client = logged_in(admin)
+    for address in (f"/rollouts/{evil[0]}/events/2/part/?name=kept", f"/compare/report.json?a={evil[0]}&b={evil[1]}"):
+        as_text = client.get(address)
+        answer = client.get(address, headers={"HX-Request": "true"})
+        assert not as_text.headers["Content-Type"].startswith("text/html")
+        assert answer.headers["Content-Type"].startswith("text/html")
+        assert html.unescape(answer.content.decode()) == html.unescape(as_text.content.decode())
+        assert b"<" not in answer.content
+        assert "HX-Request" in as_text.headers["Vary"]

@@ -14,29 +14,19 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from harnesslab.actions.asking import AskedExperiment, AskedTraining, ask_experiment, ask_training, asked_of
+from harnesslab.actions.asking import ask_experiment, ask_training
 from harnesslab.core.running.cases import CaseDefinition
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.formats.panels.reading import read_panel
 from harnesslab.queries.projects.bindings import binding_of
+from harnesslab.requests.experiments import ExperimentRequest
+from harnesslab.requests.trainings import TrainingRequest
 from harnesslab.store.models import AuditEntry, Experiment, Job, JobState, Project, Training
 from tests import measuring
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_wake_up")]
 PART = {"HX-Request": "true"}
 NEW, TRAIN = "/experiments/new/?project=measured", "/trainings/new/?project=measured"
-
-
-@pytest.fixture(autouse=True)
-def no_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harnesslab.queue.wake", lambda job_id, name: None)
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    made = measuring.project(tmp_path)
-    measuring.panel()
-    return made
 
 
 @pytest.fixture
@@ -46,13 +36,13 @@ def patches(tmp_path: Path) -> Path:
 
 
 def experiment() -> Experiment:
-    return ask_experiment(asked_of(AskedExperiment, measuring.asked()))
+    return ask_experiment(ExperimentRequest.model_validate(measuring.asked()))
 
 
 def training(patches: Path) -> Training:
     asked = {**measuring.asked(), "epochs": 2, "patches": str(patches)}
     del asked["revision"]
-    return ask_training(asked_of(AskedTraining, asked))
+    return ask_training(TrainingRequest.model_validate(asked))
 
 
 def text(client: Client, address: str, *, part: bool = False, status: int = 200) -> str:
@@ -239,10 +229,10 @@ def test_a_training_is_begun_once_and_says_where_it_is(as_admin: Client, project
     made = Training.objects.get()
     assert first.headers["Location"] == second.headers["Location"] == f"/trainings/{made.pk}/"
     page = text(as_admin, f"/trainings/{made.pk}/")
-    assert page.index("Epoch 1 of 2 runs.") < page.index("measures its baseline, 0 of 2")
+    assert page.index("Iteration 1 of 2 runs.") < page.index("measures its baseline, 0 of 2")
     assert "certified before a candidate is judged" in page
     assert as_admin.get(f"/trainings/{made.pk}/", headers=PART).status_code == 200
-    assert "Epoch 1 of 2 runs." in text(as_admin, "/trainings/?project=measured")
+    assert "Iteration 1 of 2 runs." in text(as_admin, "/trainings/?project=measured")
 
 
 @pytest.mark.parametrize(
@@ -251,7 +241,7 @@ def test_a_training_is_begun_once_and_says_where_it_is(as_admin: Client, project
         ({"patches": "/nowhere/at/all"}, "no such folder"),
         ({"patches": ""}, "either a folder of patches or a command"),
         ({"by": "command", "command": "'x"}, "no closing quotation"),
-        ({"epochs": "0"}, "0 epochs"),
+        ({"epochs": "0"}, "0 iterations"),
         ({"epochs": "many"}, "no whole number"),
         ({"by": "command", "command": "true", "timeout": "inf"}, "seconds"),
         ({"criterion": "best"}, "no criterion 'best'"),
@@ -272,11 +262,11 @@ def test_a_training_that_can_not_begin_says_why_and_keeps_the_form(
 def test_a_training_stops_and_goes_on(as_operator: Client, project: Project, patches: Path) -> None:
     made = training(patches)
     stopped = html.unescape(as_operator.post(f"/trainings/{made.pk}/stop/", follow=True).content.decode())
-    assert "Stopped after 0 epochs." in stopped
+    assert "Stopped after 0 iterations." in stopped
     assert "Go on" in stopped
     assert Job.objects.filter(state=JobState.CANCELLED).count() == 2
     assert as_operator.get(f"/trainings/{made.pk}/", headers=PART).status_code == 286
-    assert "Epoch 1 of 2 runs." in as_operator.post(f"/trainings/{made.pk}/resume/", follow=True).content.decode()
+    assert "Iteration 1 of 2 runs." in as_operator.post(f"/trainings/{made.pk}/resume/", follow=True).content.decode()
     assert Job.objects.filter(state=JobState.QUEUED).count() == 2
 
 

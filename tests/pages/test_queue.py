@@ -15,13 +15,8 @@ from harnesslab.core.running.rerun import Mode, RerunPlan
 from harnesslab.store.models import Job, JobState
 from tests import live
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_wake_up")]
 PART = {"HX-Request": "true"}
-
-
-@pytest.fixture(autouse=True)
-def no_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harnesslab.queue.wake", lambda job_id, name: None)
 
 
 def text(client: Client, address: str, **headers: str) -> str:

@@ -15,13 +15,8 @@ from harnesslab.core.running.rollout import Outcome
 from harnesslab.store.models import RegressionCase, Rerun
 from tests import live
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_wake_up")]
 MADE = {"name": "no cat", "step": "2", "what": "argument", "tool": "run", "argument": "command", "steps": "1"}
-
-
-@pytest.fixture(autouse=True)
-def no_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harnesslab.queue.wake", lambda job_id, name: None)
 
 
 def text(client: Client, address: str) -> str:

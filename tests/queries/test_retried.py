@@ -13,12 +13,7 @@ from harnesslab.store.models import Job, JobState, Rollout
 from tests import live
 from tests.recordings import COMMANDS, recording
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def no_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harnesslab.queue.wake", lambda job_id, name: None)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_wake_up")]
 
 
 def test_one_that_left_the_record_and_went_on_live_went_another_way_though_nothing_judged_it() -> None:

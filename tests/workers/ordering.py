@@ -10,6 +10,7 @@ from harnesslab.actions.reruns import job_specs as orders
 from harnesslab.core.running.cases import CaseDefinition
 from harnesslab.core.running.recipe import HarnessSource, Recipe, SideEffects
 from harnesslab.queries.reruns.job_specs import Belonging
+from harnesslab.requests.engines import EngineRequest
 from harnesslab.store.models import Job
 from tests.runtime.driver.rig import LOOP, repository
 
@@ -18,7 +19,7 @@ ENGINE = "scripted"
 
 def register(address: str, ceiling: int = 4) -> int:
     """Register a served model as an engine."""
-    return engines.register(ENGINE, "openai", address=address, model="m", ceiling=ceiling).pk
+    return engines.register(EngineRequest(name=ENGINE, kind="openai", address=address, model="m", ceiling=ceiling)).pk
 
 
 def recipe(folder: Path, case: CaseDefinition, code: str = LOOP, **fields: Any) -> Recipe:

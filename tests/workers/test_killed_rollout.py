@@ -24,6 +24,7 @@ from harnesslab.core.trace.events import ModelCall
 from harnesslab.queries.reruns.listing import rerun_view
 from harnesslab.queries.rollouts.listing import get_rollout
 from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
+from harnesslab.requests.engines import EngineRequest
 from harnesslab.runtime.engines.hosting import hosted
 from harnesslab.store.models import Job, JobState, LooseEvent, Rollout
 from tests.rig import wait_until
@@ -143,7 +144,7 @@ def test_an_engine_killed_while_it_answers_is_an_attempt_and_the_rollout_goes_on
 ) -> None:
     code = LOOP.replace('text = episode.model(messages)["text"]', 'text = episode.model(messages)["text"] and "submit"')
     with hosted(worker_home) as host:
-        engines.register("scripted", "embedded", options={"context": 1024})
+        engines.register(EngineRequest(name="scripted", kind="embedded", options={"context": 1024}))
         start()
         job = order(recipe(tmp_path, case("Count to a thousand.", output=400), code, repeats=3))
 

@@ -24,6 +24,7 @@ from harnesslab.queries.reruns.previews import preview
 from harnesslab.queries.rollouts.listing import facts_of, get_rollout
 from harnesslab.queries.rollouts.manifests import load_manifest
 from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
+from harnesslab.requests.reruns import RegressionMeasurementRequest
 from harnesslab.store.models import Engine, Job, LooseEvent, Rerun, Rollout
 from tests.recordings import recording
 from tests.runtime.driver.rig import case, model
@@ -230,7 +231,9 @@ def test_a_regression_case_fails_before_a_change_and_passes_after_it(tmp_path: P
     for answers in (("rm -f a", "submit"), ("mv a b", "submit")):
         with model(*answers) as served:
             Engine.objects.update(address=served.address)
-            measured = reruns.measure_regression(found, revision="r1", attempts=1, seed="same", user=None)
+            measured = reruns.measure_regression(
+                found, RegressionMeasurementRequest(revision="r1", attempts=1, seed="same"), user=None
+            )
             run_all(measured)
         views.append(rerun_view(measured.pk))
     assert [(view.bad.k, view.bad.n) for view in views if view.bad is not None] == [(1, 1), (0, 1)]

@@ -18,6 +18,7 @@ from harnesslab.core.running.rerun import Mode, RerunPlan
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.queries.reruns.listing import rerun_view
 from harnesslab.queries.rollouts.listing import get_rollout
+from harnesslab.requests.reruns import RegressionMeasurementRequest
 from harnesslab.store.models import Engine, Job, Rerun, Rollout
 from tests.recordings import recording
 from tests.runtime.driver.rig import HEAD, case, model
@@ -102,7 +103,7 @@ def measured(parent: Rollout, predicate: Predicate, outcome: Outcome | None, *an
     found = reruns.make_regression(parent.pk, f"{predicate.sentence} {outcome}", 1, predicate, None)
     with model(*answers) as served:
         Engine.objects.update(address=served.address)
-        asked = reruns.measure_regression(found, revision="", attempts=1, seed="same", user=None)
+        asked = reruns.measure_regression(found, RegressionMeasurementRequest(attempts=1, seed="same"), user=None)
         run_all(asked)
     if outcome is not None:
         mine = Rollout.objects.get(rerun=asked)

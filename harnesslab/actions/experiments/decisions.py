@@ -9,10 +9,10 @@ import msgspec
 from harnesslab.actions.comparisons import first_divergence
 from harnesslab.actions.projects.mirrors import say_again
 from harnesslab.actions.rollouts.trace_statistics import prepare as prepare_anatomies
-from harnesslab.core.canonical import JSON
 from harnesslab.core.conditions.identity import IdentityDifference, identity_differences, refused
 from harnesslab.core.conditions.manifest import Difference
 from harnesslab.core.contracts.contract import Contract
+from harnesslab.core.deciding.grounds import Grounds, Refusal
 from harnesslab.core.deciding.promotion import Decision, judge
 from harnesslab.core.errors import Conflict, HarnessLabError, NotComparable
 from harnesslab.core.measuring.attribution import Attribution, DifferenceOrigin, measurement_faults, origin_of
@@ -64,7 +64,7 @@ def decide(experiment: Experiment, criterion_name: str, changed: Collection[str]
     except Conflict as error:
         raise _refused(row, error) from None
     found = attributed(before, after, changed)
-    document = {**decision.to_json(), **_beside(row, found, differences)}
+    document = _grounds(row, found, differences).beside(decision)
     # by the first that judged it: a verdict that the branch may have been moved by isn't written over
     Experiment.objects.filter(pk=row.pk, verdict="").update(
         decision=frozen(document), verdict=decision.outcome, reason=storable(decision.reason, 200)
@@ -75,7 +75,7 @@ def decide(experiment: Experiment, criterion_name: str, changed: Collection[str]
 
 def _refused(row: Experiment, error: Conflict, fields: list[str] | None = None) -> Conflict:
     """Keep why the two are no comparison, and return it."""
-    document: dict[str, JSON] = {"refused": error.what, "fields": list[JSON](fields or [])}
+    document = Refusal(error.what, tuple(fields or ())).to_json()
     Experiment.objects.filter(pk=row.pk, verdict="").update(decision=frozen(document))
     say_again(row.pk)
     return error
@@ -110,27 +110,26 @@ def _decision(name: str, before: Measured, after: Measured) -> Decision:
         raise CriterionBroken(f"{type(error).__name__}: {error}", where=f"criterion {name}") from error
 
 
-def _beside(row: Experiment, found: list[Attribution], differences: list[IdentityDifference]) -> dict[str, JSON]:
-    """Return what is kept beside the verdict: exclusions, attribution, faults, and how much it rests on."""
+def _grounds(row: Experiment, attributions: list[Attribution], differences: list[IdentityDifference]) -> Grounds:
     plan = measuring_plan_of(row)
     gate = is_certified(plan.engine)
-    excluded: dict[str, JSON] = {}
-    if row.baseline is not None:
-        for case, certificate in certificates_of(row.baseline).items():
-            if certificate.verdict is not CertificateVerdict.DETERMINISTIC:
-                excluded[case] = certificate.verdict.value
-    not_shown = sorted({each.field.name for each in differences if each.difference is Difference.NOT_SHOWN})
-    parts: list[JSON] = [each.to_json() for each in found if each.flipped or each.origin is not DifferenceOrigin.SAME]
-    faults: list[JSON] = [each.case for each in measurement_faults(found)] if gate else []
-    return {
-        "excluded": excluded,
-        "attribution": parts,
-        "measurement_faults": faults,
-        "identity_not_shown": list[JSON](not_shown),
-        "gate": gate,
-        "provisional": plan.trials == 1 and not gate,
-        "trials": plan.trials,
+    certificates = certificates_of(row.baseline) if row.baseline is not None else {}
+    forked = {
+        case: certificate.verdict.value
+        for case, certificate in certificates.items()
+        if certificate.verdict is not CertificateVerdict.DETERMINISTIC
     }
+    not_shown = sorted({each.field.name for each in differences if each.difference is Difference.NOT_SHOWN})
+    moved = (each for each in attributions if each.flipped or each.origin is not DifferenceOrigin.SAME)
+    return Grounds(
+        excluded=forked,
+        attribution=tuple(moved),
+        measurement_faults=tuple(each.case for each in measurement_faults(attributions)) if gate else (),
+        identity_not_shown=tuple(not_shown),
+        gate=gate,
+        provisional=plan.trials == 1 and not gate,
+        trials=plan.trials,
+    )
 
 
 def attributed(before: Measured, after: Measured, changed: Collection[str] | None) -> list[Attribution]:

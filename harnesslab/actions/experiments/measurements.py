@@ -58,7 +58,7 @@ def measure(
     """
     if (known := _known(key)) is not None:
         return known
-    purpose, plan = purpose or Purpose(), plan.checked()
+    purpose = purpose or Purpose()
     binding = binding_of(project)
     if panel.panel.project_id != project.pk:
         raise Conflict(f"the panel {panel.panel.name!r} belongs to another project")

@@ -18,7 +18,7 @@ from harnesslab.core.errors import Conflict, InvalidValue
 from harnesslab.core.running.predicates import Predicate
 from harnesslab.core.running.recipe import DRAWN, SAME, Recipe
 from harnesslab.core.running.record import flows_on
-from harnesslab.core.running.rerun import Mode, RerunPlan, controls, unsafe_fork
+from harnesslab.core.running.rerun import RerunPlan, controls, unsafe_fork
 from harnesslab.core.running.rollout import UNSCORABLE
 from harnesslab.queries.engines import engine_named
 from harnesslab.queries.reruns.listing import get_rerun, recipe_of, rerun_plan_of
@@ -26,6 +26,7 @@ from harnesslab.queries.reruns.paths import parted_by_retry, same_as, strictest,
 from harnesslab.queries.reruns.previews import refusal
 from harnesslab.queries.rollouts.listing import get_rollout
 from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
+from harnesslab.requests.reruns import RegressionMeasurementRequest
 from harnesslab.runtime.driver.checkout import resolve
 from harnesslab.store.models import AuditEntry, RegressionCase, Rerun, Rollout
 from harnesslab.store.text import storable
@@ -91,7 +92,7 @@ def _resolved(rollout_id: int, plan: RerunPlan) -> RerunPlan:
     trace = StoredTraceReader(rollout).trace()
     shown = controls(trace, recipe.tools, kind=recipe.harness.kind.value)
     unsafe = unsafe_fork(trace, plan.from_step) if plan.from_step else None
-    why = refusal(rollout, recipe, plan.checked(), shown, unsafe)
+    why = refusal(rollout, recipe, plan, shown, unsafe)
     if why:
         raise Conflict(why, where=f"rollout {rollout_id}")
     engine_named(plan.engine or recipe.engine)
@@ -186,13 +187,11 @@ def make_regression(
     unsafe = unsafe_fork(trace, from_step)
     if unsafe is not None:
         raise Conflict(f"step {from_step + 1} can't be reached again: {unsafe.why}", hint=f"step {unsafe.nearest + 1}")
-    met = predicate.checked().met(trace, from_step)
+    met = predicate.met(trace, from_step)
     if not met:
         said = "has no such step" if met is None else f"does not meet it: {predicate.sentence}"
         raise InvalidValue(f"the recording {said}", where="predicate")
     shown = storable(name.strip(), 200)
-    if not shown:
-        raise InvalidValue("a regression case needs a name", where="name")
     if RegressionCase.objects.filter(project=rollout.project, name=shown).exists():
         raise Conflict(f"the project has a regression case {shown!r}", hint="choose another name")
     return RegressionCase.objects.create(
@@ -206,11 +205,8 @@ def make_regression(
 
 
 def measure_regression(
-    case: RegressionCase, *, revision: str, attempts: int, seed: str, user: User | None, key: str = "", engine: str = ""
+    case: RegressionCase, measurement: RegressionMeasurementRequest, *, user: User | None, key: str = ""
 ) -> Rerun:
     """Run a regression case live from its step, under a revision of the harness."""
-    from_step = case.from_step or None
-    plan = RerunPlan(
-        mode=Mode.LIVE, from_step=from_step, attempts=attempts, seed=seed, revision=revision, engine=engine
-    )
+    plan = measurement.to_plan(case.from_step)
     return request(case.parent_id, plan, user=user, key=key, regression=case)

@@ -12,17 +12,18 @@ from dataclasses import dataclass, replace
 from django.db import transaction
 from django.utils import timezone
 
-from harnesslab.actions.rollouts.storing import EVENT_COLUMNS, LARGEST_SUM, insert_chunks, new_row, store_path
+from harnesslab.actions.rollouts.storing import EVENT_COLUMNS, insert_chunks, new_row, store_path
+from harnesslab.actions.rollouts.trace_statistics import count_columns, running_columns
 from harnesslab.core.canonical import JSON
 from harnesslab.core.contracts import comparators
 from harnesslab.core.contracts.contract import RAW
 from harnesslab.core.contracts.requests import RequestDigests
 from harnesslab.core.contracts.trace_reader import kind_of
 from harnesslab.core.errors import Conflict
-from harnesslab.core.measuring.trace_statistics import trace_statistics
+from harnesslab.core.measuring.trace_statistics import Tally, TraceStatistics, trace_statistics
 from harnesslab.core.running.rollout import Outcome, Recording
 from harnesslab.core.trace import packing, seals
-from harnesslab.core.trace.events import AnyEvent, ModelCall, RolloutEnded
+from harnesslab.core.trace.events import ModelCall, RolloutEnded
 from harnesslab.core.trace.trace import Trace, TraceBuilder
 from harnesslab.queries.rollouts.listing import get_rollout
 from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
@@ -67,7 +68,7 @@ class Recorder:
 
     def __init__(self, facts: Recording, placement: Placement = Placement()) -> None:
         self._placement = placement
-        self._tally = _Tally()
+        self._tally = Tally()
         self.builder = TraceBuilder()
         self._sealer = seals.Sealer()
         self._sealed = 0
@@ -81,7 +82,7 @@ class Recorder:
     def _open(self, facts: Recording) -> Rollout:
         rollout = new_row(replace(facts, outcome=Outcome.RUNNING, trace=self.builder.trace()), None)
         rollout.started_at = rollout.started_at or timezone.now()
-        for name, value in self._placement.columns().items():
+        for name, value in {**self._placement.columns(), **running_columns(self._tally)}.items():
             setattr(rollout, name, value)
         rollout.save(force_insert=True)
         return rollout
@@ -94,7 +95,7 @@ class Recorder:
         with transaction.atomic():
             insert(Event, EVENT_COLUMNS, self._rows)
             insert(LooseEvent, ("key", "body"), self._loose)
-            Rollout.objects.filter(pk=self.rollout.pk).update(**self._tally.columns())
+            Rollout.objects.filter(pk=self.rollout.pk).update(**running_columns(self._tally))
         self._rows, self._loose = [], []
 
     def _seal_added(self) -> None:
@@ -123,7 +124,10 @@ class Recorder:
         # What was stored before stays open, and `interrupt` closes it.
         self.builder.close(ending.outcome, state=ending.state, diff=ending.diff, error=ending.error)
         self.flush()
-        return _pack(self.rollout.pk, self.builder.trace(), self._sealer.head, ending)
+        # every event was added to the tally once, when it was sealed: the trace is not read again to be counted
+        return _pack(
+            self.rollout.pk, self.builder.trace(), self._sealer.head, ending, self._tally.whole(ending.outcome)
+        )
 
 
 @transaction.atomic
@@ -142,10 +146,11 @@ def interrupt(rollout_id: int) -> Rollout:
     # from the first event on: the next seal also needs each agent's running list digests, which no row keeps
     head = seals.seals(trace)[-1]
     insert(Event, EVENT_COLUMNS, [(key(rollout_id, count - 1), KINDS.index(kind_of(closing)), step, head, None, None)])
-    return _pack(rollout_id, trace, head, RolloutEnding(Outcome.INTERRUPTED, error="its recorder was lost"))
+    ending = RolloutEnding(Outcome.INTERRUPTED, error="its recorder was lost")
+    return _pack(rollout_id, trace, head, ending, trace_statistics(trace, ending.outcome))
 
 
-def _pack(rollout_id: int, trace: Trace, head: bytes, ending: RolloutEnding) -> Rollout:
+def _pack(rollout_id: int, trace: Trace, head: bytes, ending: RolloutEnding, statistics: TraceStatistics) -> Rollout:
     insert_chunks(rollout_id, trace)
     first = key(rollout_id, 0)
     LooseEvent.objects.filter(key__gte=first, key__lt=first + MAX_EVENTS).delete()
@@ -160,48 +165,8 @@ def _pack(rollout_id: int, trace: Trace, head: bytes, ending: RolloutEnding) -> 
         outcome=ending.outcome,
         reward=ending.reward,
         ended_at=now,
-        seconds=(now - began).total_seconds() if began is not None else None,
+        events=len(trace.events),
         facts=frozen({**as_object(thawed(facts)), **(ending.facts or {})}),
-        anatomy=frozen(trace_statistics(trace, ending.outcome).to_json()),
-        **_Tally.of(trace).columns(),
+        **count_columns(statistics, began, now),
     )
     return get_rollout(rollout_id)
-
-
-class _Tally:
-    """Counts of a trace as its events come, as the list shows them."""
-
-    def __init__(self) -> None:
-        self._events = 0
-        self._steps: set[int] = set()
-        self._sums: dict[str, int] = {}
-
-    @classmethod
-    def of(cls, trace: Trace) -> _Tally:
-        """Count a whole trace."""
-        tally = cls()
-        for event in trace.events:
-            tally.add(event)
-        return tally
-
-    def add(self, event: AnyEvent) -> None:
-        """Count one more event."""
-        self._events += 1
-        if not isinstance(event, ModelCall):
-            return
-        self._steps.add(event.step)
-        if event.usage is None or event.served_from_cache:
-            return
-        for name, value in (
-            ("input", event.usage.input),
-            ("output", event.usage.output),
-            ("cached", event.usage.cache_read),
-        ):
-            if value is not None:
-                self._sums[name] = self._sums.get(name, 0) + value
-
-    def columns(self) -> dict[str, int | None]:
-        """Return the counts as columns; a sum that no call states is None."""
-        stated = {name: value for name, value in self._sums.items() if abs(value) <= LARGEST_SUM}
-        sums = {f"{name}_tokens": stated.get(name) for name in ("input", "output", "cached")}
-        return {"events": self._events, "steps": len(self._steps), **sums}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from backports import zstd
 from django.db import transaction
 
+from harnesslab.actions.rollouts.trace_statistics import count_columns
 from harnesslab.core.canonical import JSON, bytes_digest
 from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.contracts import comparators
@@ -21,7 +20,7 @@ from harnesslab.core.errors import InvalidValue, LimitExceeded
 from harnesslab.core.measuring.trace_statistics import trace_statistics
 from harnesslab.core.running.rollout import Recording
 from harnesslab.core.trace import packing, seals
-from harnesslab.core.trace.events import ModelCall, Usage
+from harnesslab.core.trace.events import ModelCall
 from harnesslab.core.trace.trace import Trace
 from harnesslab.store.models import (
     Blob,
@@ -44,17 +43,7 @@ SHARED_BYTES = 4096
 """Payloads from this size are kept once for all rollouts if they open a transcript or are tool schemas."""
 EVENT_COLUMNS = ("key", "kind", "step", "seal", "request", "answer")
 _NUMBERS = 2**31
-LARGEST_SUM = 2**63 - 1
 _KIND_NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """Sums over a trace's model calls; None where no call states it."""
-
-    input: int | None
-    output: int | None
-    cached: int | None
 
 
 @transaction.atomic
@@ -69,7 +58,9 @@ def store_recording(recording: Recording, source: SourceFile | None) -> Rollout:
     chain = seals.seals(trace)
     rollout = new_row(recording, source)
     rollout.head, rollout.path = chain[-1], path.head
-    rollout.anatomy = frozen(trace_statistics(trace, recording.outcome).to_json())
+    statistics = trace_statistics(trace, recording.outcome)
+    for name, value in count_columns(statistics, recording.started_at, recording.ended_at).items():
+        setattr(rollout, name, value)
     rollout.save(force_insert=True)
     insert(Event, EVENT_COLUMNS, event_rows(rollout.pk, trace, chain))
     insert_chunks(rollout.pk, trace)
@@ -139,22 +130,6 @@ def store_manifest(manifest: Manifest) -> str:
     return digest
 
 
-def totals(trace: Trace) -> Totals:
-    """Sum the usage of a trace's model calls; copied context is marked by importers and not counted."""
-    used = [
-        event.usage
-        for event in trace.events
-        if isinstance(event, ModelCall) and event.usage is not None and not event.served_from_cache
-    ]
-    return Totals(_sum(used, "input"), _sum(used, "output"), _sum(used, "cache_read"))
-
-
-def _sum(used: list[Usage], name: str) -> int | None:
-    stated = [value for usage in used if (value := getattr(usage, name)) is not None]
-    total = sum(stated)
-    return total if stated and -LARGEST_SUM <= total <= LARGEST_SUM else None
-
-
 class _Shared:
     """Decides which payloads are kept once for all rollouts, and keeps them."""
 
@@ -195,13 +170,11 @@ def event_rows(rollout_id: int, trace: Trace, chain: list[bytes]) -> Iterator[tu
 
 
 def new_row(recording: Recording, source: SourceFile | None) -> Rollout:
-    """Make the unsaved row of a recording, with the rows it refers to."""
+    """Make the unsaved row of a recording, with the rows it refers to; its trace is not counted yet."""
     project, _ = Project.objects.get_or_create(name=storable(recording.project, 200) or "imported")
     panel, _ = Panel.objects.get_or_create(project=project, name=storable(recording.panel, 200))
     case, _ = Case.objects.get_or_create(panel=panel, name=storable(recording.case, 400))
     experiment = _experiment(project, recording) if recording.experiment else None
-    used = totals(recording.trace)
-    kinds = Counter(kind_of(event) for event in recording.trace.events)
     return Rollout(
         project=project,
         case=case,
@@ -221,12 +194,7 @@ def new_row(recording: Recording, source: SourceFile | None) -> Rollout:
         revision=storable(recording.revision, 200),
         tags=[storable(tag, 200) for tag in recording.tags],
         search=_search_text(recording),
-        steps=recording.trace.steps if kinds["model_call"] else 0,
         events=len(recording.trace.events),
-        input_tokens=used.input,
-        output_tokens=used.output,
-        cached_tokens=used.cached,
-        seconds=_seconds(recording),
         budgets={storable(name): value for name, value in recording.budgets.items() if math.isfinite(value)},
         facts=frozen(_without_experiment(recording)),
         started_at=recording.started_at,
@@ -260,13 +228,6 @@ def _search_text(recording: Recording) -> str:
         *recording.tags,
     )
     return storable(" ".join(word for word in words if word).lower())
-
-
-def _seconds(recording: Recording) -> float | None:
-    if recording.started_at is not None and recording.ended_at is not None:
-        return max(0.0, (recording.ended_at - recording.started_at).total_seconds())
-    times = [event.at for event in recording.trace.events if event.at is not None]
-    return _finite(max(times) - min(times)) if len(times) > 1 else None
 
 
 def _finite(value: float | None) -> float | None:

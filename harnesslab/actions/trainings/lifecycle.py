@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 from harnesslab.accounts.models import User
 from harnesslab.actions.jobs import lifecycle as jobs
 from harnesslab.actions.trainings.iterations import advance, alone, begin_again
-from harnesslab.core.errors import Conflict, InvalidValue
+from harnesslab.core.errors import Conflict
 from harnesslab.core.measuring.experiments import State
 from harnesslab.core.training.training import OPEN, IterationState, TrainingPlan, TrainingState
 from harnesslab.queries.engines import engine_named
@@ -18,8 +18,6 @@ from harnesslab.queries.trainings.training import get_training, repository_of
 from harnesslab.runtime.training.proposers import proposer
 from harnesslab.store.models import AuditEntry, Experiment, Iteration, PanelRevision, Project, Training
 from harnesslab.store.text import frozen
-
-MOST_ITERATIONS = 1000
 
 
 def train(
@@ -56,9 +54,6 @@ def _begin(project: Project, panel: PanelRevision, plan: TrainingPlan, user: Use
 
 
 def _check(project: Project, panel: PanelRevision, plan: TrainingPlan) -> None:
-    if not 1 <= plan.epochs <= MOST_ITERATIONS:
-        raise InvalidValue(f"{plan.epochs} iterations", where="epochs", hint=f"from 1 to {MOST_ITERATIONS}")
-    plan.measure.checked()
     engine_named(plan.measure.engine)
     criterion(plan.criterion)
     proposer(plan.proposer)

@@ -50,26 +50,42 @@ class Contract:
 
     @classmethod
     def of(cls, level: str, rules: tuple[str, ...] | None = None, scope: Scope = Scope.ALL) -> Contract:
-        """Make a contract of names; None means every rule. Raises `InvalidValue` for unknown names."""
+        """Make a contract of names; None means every rule in its newest version.
+
+        Raises `InvalidValue` for unknown names.
+        """
         try:
             chosen = Level(level)
         except ValueError:
             raise InvalidValue(f"no such comparison level: {level}", hint=f"levels: {', '.join(LADDER)}") from None
-        keys = tuple(scrub.BY_KEY) if rules is None else rules
+        keys = tuple(rule.key for rule in scrub.newest()) if rules is None else rules
         return cls(chosen, tuple(rule.key for rule in scrub.rules(keys)), scope)
 
     @classmethod
     def parse(cls, level: str = "", rules: str = "", only: str = "") -> Contract:
         """Read a contract as URLs and commands write it; raises `InvalidValue`.
 
-        `rules` is `none` or names with commas, every rule by default; `only` is empty or `tool-calls`, which
-        compares parsed values unless another level is named.
+        `rules` is `none` or names with commas, the newest of every rule by default; `only` is empty or `tool-calls`,
+        which compares parsed values unless another level is named.
         """
         if only not in ("", Scope.TOOL_CALLS.value):
             raise InvalidValue(f"can't compare only {only!r}", where="only", hint=Scope.TOOL_CALLS.value)
         chosen = None if not rules else () if rules == "none" else tuple(rules.split(","))
         default = Level.JSON if only else Level.TEXT
         return cls.of(level or default.value, chosen, Scope(only) if only else Scope.ALL)
+
+    @classmethod
+    def of_key(cls, key: str) -> Contract:
+        """Read a contract that `key` named, whatever rules are newer now; raises `InvalidValue`."""
+        comparator, level, scope, rules = [*key.split("|"), "", "", ""][:4]
+        if comparator != COMPARATOR:
+            raise InvalidValue(f"compared by {comparator!r}", hint=f"this version compares by {COMPARATOR}")
+        return cls.parse(level, rules or "none", "" if scope == Scope.ALL else scope)
+
+    def query(self) -> dict[str, str]:
+        """Return it as URLs write it: `parse` reads it back, its rules by name and version."""
+        only = "" if self.scope is Scope.ALL else self.scope.value
+        return {"level": self.level.value, "rules": ",".join(self.rules) or "none", "only": only}
 
     @property
     def key(self) -> str:

@@ -44,7 +44,7 @@ _NO_ADDRESS = "".join(rf"(?<!\b[0-9a-fA-F]{{{digits}}}:)" for digits in (1, 2, 3
 """Not after a group of a MAC or IPv6 address."""
 _RANDOM = r"(?=[A-Za-z0-9_]*(?:[A-Z]|\d_?[A-Za-z]))"
 """A suffix that looks generated: with a capital, or a letter after a digit."""
-RULES: tuple[Rule, ...] = (
+RULES: tuple[Rule, ...] = (  # a changed rule is a further entry of the next version: what names the old one stays true
     _rule("addresses", "address", "Hexadecimal memory addresses.", r"\b(?P<x>0x[0-9a-fA-F]{6,16})\b", "x"),
     _rule(
         "ls-dates",
@@ -94,6 +94,16 @@ RULES: tuple[Rule, ...] = (
     ),
 )
 BY_KEY: dict[str, Rule] = {rule.key: rule for rule in RULES}
+"""Every version of every rule, side by side: links, findings and kept paths name theirs for good."""
+
+
+def newest() -> tuple[Rule, ...]:
+    """Return the newest version of each rule, in the order they are applied."""
+    by_name: dict[str, Rule] = {}
+    for rule in BY_KEY.values():
+        known = by_name.setdefault(rule.name, rule)
+        by_name[rule.name] = max(known, rule, key=lambda each: each.version)
+    return tuple(by_name.values())
 
 
 @dataclass(slots=True)
@@ -119,14 +129,26 @@ class Removed:
 
 
 def rules(keys: Iterable[str]) -> tuple[Rule, ...]:
-    """Return rules by `name@version`, in the order they are applied; raises `InvalidValue` for unknown ones."""
+    """Return rules by `name@version`, in the order they are applied.
+
+    Raises `InvalidValue` for unknown ones, and for two versions of one rule.
+    """
     wanted = set(keys)
     unknown = wanted - BY_KEY.keys()
     if unknown:
         raise InvalidValue(
             f"no such scrub rule: {', '.join(sorted(unknown))}", hint=f"known rules: {', '.join(BY_KEY)}"
         )
-    return tuple(rule for rule in RULES if rule.key in wanted)
+    by_name = {BY_KEY[key].name: BY_KEY[key] for key in wanted}
+    if len(by_name) < len(wanted):
+        raise InvalidValue("two versions of one scrub rule", hint=f"the newest: {', '.join(r.key for r in newest())}")
+    return tuple(by_name[rule.name] for rule in newest() if rule.name in by_name)
+
+
+def offered(keys: Iterable[str]) -> tuple[Rule, ...]:
+    """Return each rule once: in the version that is named among `keys`, else in its newest."""
+    named = {rule.name: rule for rule in rules(keys)}
+    return tuple(named.get(rule.name, rule) for rule in newest())
 
 
 def scrub(text: str, applied: Iterable[Rule], removed: Removed | None = None) -> str:
@@ -181,13 +203,14 @@ def explaining(a: str, b: str) -> list[str]:
     """Return the fewest rules found under which two unequal texts become equal; empty where none do."""
     if a == b:
         return []
-    for rule in RULES:
+    every = newest()
+    for rule in every:
         if scrub(a, (rule,)) == scrub(b, (rule,)):
             return [rule.key]
-    if scrub(a, RULES) != scrub(b, RULES):
+    if scrub(a, every) != scrub(b, every):
         return []
-    needed = list(RULES)
-    for rule in RULES:
+    needed = list(every)
+    for rule in every:
         fewer = [item for item in needed if item is not rule]
         if scrub(a, fewer) == scrub(b, fewer):
             needed = fewer

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from harnesslab.core.efficiency.factors import Ratio
+from harnesslab.core.measuring.askings import Repair
 from harnesslab.core.measuring.cells import Cell
-from harnesslab.core.measuring.trace_statistics import Repair, TraceStatistics
+from harnesslab.core.measuring.trace_statistics import TraceStatistics
 from harnesslab.core.running.rollout import UNCOUNTED, Outcome
 from harnesslab.core.trace.tool_uses import ToolUse
 
@@ -47,17 +48,18 @@ class Timed:
     trial: int
     rollout: int
     outcome: Outcome
-    model: float
-    waited: float
-    tool: float
-    verify: float
+    model: float | None
+    """None, as each of these, where no event states its time."""
+    waited: float | None
+    tool: float | None
+    verify: float | None
     wall: float | None
     """Its time budget; None where none is stated."""
 
     @property
     def share(self) -> float | None:
         """Model time of the budget."""
-        return self.model / self.wall if self.wall else None
+        return self.model / self.wall if self.wall and self.model is not None else None
 
 
 def faults(cells: Iterable[Cell]) -> Faults:
@@ -132,4 +134,4 @@ def times(cells: Sequence[Cell], walls: Mapping[int, float]) -> list[Timed]:
         for cell in cells
         if cell.anatomy is not None and cell.anatomy.first_attempts
     ]
-    return sorted(rows, key=lambda row: (-row.model, row.case, row.trial))
+    return sorted(rows, key=lambda row: (-(row.model or 0.0), row.case, row.trial))

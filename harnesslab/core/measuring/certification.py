@@ -126,7 +126,7 @@ def command_of(call: ToolCall) -> str:
 def call_fork(place: int, recorded: ToolCall, live: ToolCall) -> Fork | None:
     """Compare a command's result with the recorded one, under the scrub rules; None where they are equal."""
     then, now = _text(recorded), _text(live)
-    if scrub.scrub(then, scrub.RULES) != scrub.scrub(now, scrub.RULES):
+    if scrub.scrub(then, scrub.newest()) != scrub.scrub(now, scrub.newest()):
         what = "output"
     elif (recorded.exit_code, recorded.error) != (live.exit_code, live.error):
         what, then, now = "exit code", _end(recorded), _end(live)

@@ -11,7 +11,6 @@ import msgspec
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.documents import read
-from harnesslab.core.errors import InvalidValue
 from harnesslab.core.running.recipe import HarnessKind, HarnessSource, SideEffects
 
 
@@ -94,15 +93,6 @@ class MeasuringPlan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
     def from_json(cls, document: JSON) -> MeasuringPlan:
         """Read a plan that `to_json` wrote; raises `InvalidValue` naming what is wrong."""
         return read(document, cls, "plan")
-
-    def checked(self) -> MeasuringPlan:
-        """Return the plan; raises `InvalidValue` for one that can't be run."""
-        if not 1 <= self.trials <= 100:
-            raise InvalidValue(f"{self.trials} trials", where="trials", hint="from 1 to 100")
-        seed = self.root_seed
-        if not (seed.isascii() and seed.isdigit() and len(seed) <= 19 and int(seed) < 2**63):
-            raise InvalidValue(f"no seed: {seed[:40]!r}", where="seed", hint="a whole number below 2^63")
-        return self
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ class MatrixTrial:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class TrialTally:
     """What some trials add up to; skipped ones are counted and enter no rate."""
 
     trials: int
@@ -79,22 +79,22 @@ class Tally:
 class MatrixSummary:
     """A whole matrix: in all, by cell, by scenario, and by both, in the order in which they were run."""
 
-    total: Tally
-    cells: dict[str, Tally]
-    scenarios: dict[str, Tally]
+    total: TrialTally
+    cells: dict[str, TrialTally]
+    scenarios: dict[str, TrialTally]
     groups: dict[str, str]
-    pairs: dict[str, dict[str, Tally]]
+    pairs: dict[str, dict[str, TrialTally]]
     """By cell and scenario."""
     shapes: dict[tuple[str, str], int]
     """Failed trials by scenario and shape, in the order in which they were first met."""
 
 
-def tally(trials: Iterable[MatrixTrial]) -> Tally:
+def tally(trials: Iterable[MatrixTrial]) -> TrialTally:
     """Add trials up; what a skipped one states is left out of every sum but `trials` and `skipped`."""
     given = list(trials)
     ran = [trial for trial in given if not trial.skipped]
     failures = Counter(name for trial in ran for name in trial.failures)
-    return Tally(
+    return TrialTally(
         trials=len(given),
         skipped=len(given) - len(ran),
         one_shot=sum(trial.one_shot for trial in ran),
@@ -158,7 +158,7 @@ def _rates(summary: MatrixSummary) -> list[str]:
     return ["## One-shot rate by cell and scenario", "", *_table(heading, rows)]
 
 
-def _passes(pair: Tally) -> str:
+def _passes(pair: TrialTally) -> str:
     if not pair.measured:
         return "SKIP" if pair.trials else "–"
     return f"{pair.one_shot}/{pair.measured}{'!' if pair.hard_fails else ''}"

@@ -1,38 +1,41 @@
-"""What a rollout's trace adds up to: calls, tokens, attempts, repairs, firings, tools and times."""
+"""What a rollout's trace adds up to: calls, tokens, attempts, repairs, firings, tools and times.
+
+The only counter: rows of lists, efficiency, decisions and MLflow spans all go by it and by `core.trace.answers`.
+"""
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import copy
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 
 from harnesslab.core.canonical import JSON
+from harnesslab.core.measuring.askings import Askings, Repair
 from harnesslab.core.running.rollout import Outcome
-from harnesslab.core.trace.events import AnyEvent, HarnessAction, ModelCall, ToolCall, Usage, Verification
-from harnesslab.core.trace.tool_uses import LARGEST, ToolTally, ToolUse, named, seconds_of
+from harnesslab.core.trace.answers import served, spent, stated
+from harnesslab.core.trace.events import AnyEvent, HarnessAction, ModelCall, ToolCall, Verification
+from harnesslab.core.trace.tool_uses import LARGEST, ToolUse, named, time_of
 from harnesslab.core.trace.trace import Trace
 
-_DIGITS = re.compile(r"[0-9]+")
-_SERVED = "served"
-_LIVE = "live"
+VERSION = 2
+"""Of the counter. It grows with each change by which a stored trace would be counted otherwise; `harnesslab recount`
+and the sweeper bring stored rows to it. What version 1 wrote states none: it took answers from a record for spent
+tokens in the columns, and an unstated time for 0 s."""
+_NOTHING_ASKED = {"input": 0, "cached": 0, "output": 0, "reasoning": 0, "model": 0.0, "waited": 0.0}
+_SECONDS = ("waited", "model", "tool", "verify")
 _HANDED_IN = frozenset({Outcome.SOLVED, Outcome.FAILED_VERIFICATION, Outcome.VERIFY_TIMEOUT})
 _STOPPED = frozenset({Outcome.STEP_CAP, Outcome.TIMEOUT, Outcome.NO_VALID_ACTION, Outcome.REFUSED})
-
-
-class Repair(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Answers that were rejected for one reason."""
-
-    times: int = 0
-    recovered: int = 0
-    """How often a later attempt of the same step was accepted."""
 
 
 class TraceStatistics(msgspec.Struct, frozen=True, omit_defaults=True):
     """Counts over one trace; what no event states stays None, never 0."""
 
+    version: int = 1
+    """Of the counter that made them."""
     steps: int = 0
     """Turns: steps at which a model was asked."""
     actions: int = 0
@@ -41,13 +44,16 @@ class TraceStatistics(msgspec.Struct, frozen=True, omit_defaults=True):
     """Model calls that an engine answered; those served from a cache or a record are in `served`."""
     served: int = 0
     input: int | None = None
-    """Tokens of the calls in `calls`, cached ones included."""
+    """Tokens spent, cached ones included: of the calls in `calls`, and of failed requests that state any.
+
+    0 where every request was served. A call that states none adds nothing: see `unstated`.
+    """
     cached: int | None = None
     output: int | None = None
     """Reasoning included."""
     reasoning: int | None = None
     served_input: int | None = None
-    """Tokens of the calls in `served`: shown, never billed."""
+    """Tokens of the calls in `served`: shown, never spent."""
     served_output: int | None = None
     unstated: int = 0
     """Calls in `calls` that state no tokens."""
@@ -64,12 +70,14 @@ class TraceStatistics(msgspec.Struct, frozen=True, omit_defaults=True):
     firings: Mapping[str, tuple[int, ...]] = msgspec.field(default_factory=dict)
     """By mechanism, the steps at which it fired, in order."""
     tools: Mapping[str, ToolUse] = msgspec.field(default_factory=dict)
-    waited: float = 0.0
+    waited: float | None = None
     """Seconds that requests waited for their turn."""
-    model: float = 0.0
-    """Seconds of model calls, waiting left out."""
-    tool: float = 0.0
-    verify: float = 0.0
+    model: float | None = None
+    """Seconds of the calls in `calls` and of failed requests, waiting left out."""
+    tool: float | None = None
+    verify: float | None = None
+    elapsed: float | None = None
+    """Seconds from the first event that states its time to the last."""
     tests_passed: int | None = None
     tests: int | None = None
 
@@ -80,55 +88,54 @@ class TraceStatistics(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def from_json(cls, document: JSON) -> TraceStatistics:
-        """Read counts that `to_json` wrote."""
-        return msgspec.convert(document, type=cls)
+        """Read counts that `to_json` wrote, of any version: 0 s in the first says that no event may state a time."""
+        found = msgspec.convert(document, type=cls)
+        if found.version > 1:
+            return found
+        unknown = {name: None for name in _SECONDS if not getattr(found, name)}
+        return msgspec.structs.replace(found, **unknown)
 
 
 def trace_statistics(trace: Trace, outcome: Outcome) -> TraceStatistics:
     """Count one trace in one pass."""
-    count = _Count()
-    for event in trace.events:
-        count.add(event)
-    return count.closed(trace, outcome)
+    return Tally.of(trace.events).whole(outcome)
 
 
-@dataclass(slots=True)
-class _Asking:
-    """One request of an agent for an action, with its attempts so far."""
-
-    step: int
-    attempt: int
-    answers: int = 0
-    rejected: Counter[str] = field(default_factory=Counter)
-    """Kinds of fault that wait for a later attempt."""
-    accepted: bool = False
-    paid: int | None = None
-    """Output tokens of the last answer that no named tool call has taken."""
-    runs: list[str] = field(default_factory=list)
-    """Tools that ran after an answer that named none."""
-
-
-class _Count:
-    """What is known of a trace so far."""
+class Tally:
+    """What the events so far add up to, in time linear in them however often it is asked."""
 
     def __init__(self) -> None:
-        self._numbers: dict[str, int] = defaultdict(int)
+        self.events = 0
+        self._steps: set[int] = set()
+        self._numbers: Counter[str] = Counter()
         self._sums: dict[str, int] = {}
-        self._seconds: dict[str, float] = defaultdict(float)
-        self._asking: dict[str, _Asking] = {}
-        self._repairs: dict[str, list[int]] = {}
+        self._seconds: dict[str, float] = {}
+        self._span: tuple[float, float, int] | None = None
+        self._billable = self._free = 0
+        self._askings = Askings()
         self._firings: dict[str, dict[int, None]] = {}
-        self._tools = ToolTally()
         self._judged = False
         self._tests: tuple[int, int] | None = None
 
+    @classmethod
+    def of(cls, events: Iterable[AnyEvent]) -> Tally:
+        """Count events that are there already."""
+        tally = cls()
+        for event in events:
+            tally.add(event)
+        return tally
+
     def add(self, event: AnyEvent) -> None:
         """Count one more event."""
+        self.events += 1
+        self._at(event.at)
         match event:
             case ModelCall():
                 self._model(event)
             case ToolCall():
-                self._tool(event)
+                self._askings.ran(event)
+                self._numbers["actions"] += 1
+                self._time("tool", event.latency)
             case HarnessAction(mechanism=str(mechanism)) if mechanism:
                 self._firings.setdefault(named(self._firings, mechanism), {})[event.step] = None
             case Verification():
@@ -136,114 +143,77 @@ class _Count:
             case _:
                 pass
 
+    def numbers(self) -> TraceStatistics:
+        """Return what a row of a list shows of the trace so far, in constant time: all else is at its default."""
+        first, last, times = self._span or (0.0, 0.0, 0)
+        known: dict[str, Any] = {name: value for name, value in self._sums.items() if value <= LARGEST}
+        if self._free and not self._billable:  # nothing was asked for, which is known to cost nothing
+            known |= _NOTHING_ASKED
+        return TraceStatistics(
+            version=VERSION,
+            steps=len(self._steps),
+            elapsed=last - first if times > 1 and math.isfinite(last - first) else None,
+            **{**known, **self._numbers, **self._seconds},
+        )
+
+    def whole(self, outcome: Outcome) -> TraceStatistics:
+        """Return what the events add up to where they are a whole trace; more can still be added."""
+        askings = copy.deepcopy(self._askings)  # closing ends what is open
+        askings.close()
+        passed, tests = self._tests or (None, None)
+        return msgspec.structs.replace(
+            self.numbers(),
+            submitted=_submitted(outcome, judged=self._judged),
+            first_attempts=askings.first_attempts,
+            first_valid=askings.first_valid,
+            fatal=askings.fatal,
+            repairs=askings.repairs,
+            tools=askings.tools.whole(),
+            firings={name: tuple(steps) for name, steps in self._firings.items()},
+            tests_passed=passed,
+            tests=tests,
+        )
+
     def _model(self, event: ModelCall) -> None:
-        served = _served(event)
-        used = event.usage or Usage()
-        if not served:
-            self._seconds["model"] += seconds_of(event.latency)
-            self._seconds["waited"] += seconds_of(event.extra.get("waited"))
-        for name, value in (("input", used.input), ("output", used.output)):
-            self._sum(f"served_{name}" if served else name, value)
-        if not served:
-            self._sum("cached", used.cache_read)
-            self._sum("reasoning", used.reasoning)
-        asking = self._asking_of(event)
-        if event.error is not None:
-            return
-        self._numbers["served" if served else "calls"] += 1
-        self._numbers["unstated"] += not served and used.input is None and used.output is None
-        self._answered(asking, event)
-        self._share(asking, [call.name for call in event.tool_calls], None if served else used.output)
-
-    def _sum(self, name: str, value: int | None) -> None:
-        if value is not None and value >= 0:
-            self._sums[name] = self._sums.get(name, 0) + value
-
-    def _asking_of(self, event: ModelCall) -> _Asking:
-        """Return the asking that a call is an attempt of."""
-        known = self._asking.get(event.agent)
-        if known is not None and known.step == event.step and event.attempt > known.attempt:
-            known.attempt = event.attempt
-            return known
-        if known is not None:
-            self._close(known)
-        self._asking[event.agent] = opened = _Asking(event.step, event.attempt)
-        return opened
-
-    def _answered(self, asking: _Asking, event: ModelCall) -> None:
-        first, asking.answers = asking.answers == 0, asking.answers + 1
-        self._numbers["first_attempts"] += first
-        if event.rejected is None:
-            self._numbers["first_valid"] += first
-            asking.accepted = True
-            for kind, times in asking.rejected.items():
-                self._repairs[kind][1] += times
-            asking.rejected.clear()
-            return
-        kind = named(self._repairs, fault(event.rejected))
-        self._repairs.setdefault(kind, [0, 0])[0] += 1
-        asking.rejected[kind] += 1
-
-    def _share(self, asking: _Asking, names: list[str], output: int | None) -> None:
-        """Give the tokens of an answer to the tools it named, else to those that run before the next one."""
-        self._settle(asking)
-        if names:
-            self._tools.pay(names, output)
+        free, cost, tokens = served(event), spent(event), stated(event)
+        self._steps.add(event.step)
+        self._free += free
+        self._billable += not free
+        self._sum("input", cost.input)
+        self._sum("output", cost.output)
+        self._sum("cached", cost.cache_read)
+        self._sum("reasoning", cost.reasoning)
+        if free:
+            self._sum("served_input", tokens.input)
+            self._sum("served_output", tokens.output)
         else:
-            asking.paid = output
-
-    def _settle(self, asking: _Asking) -> None:
-        """Give the tokens of an answer that named no tool to what ran after it."""
-        if asking.runs:
-            self._tools.pay(asking.runs, asking.paid)
-        asking.paid, asking.runs = None, []
-
-    def _tool(self, event: ToolCall) -> None:
-        self._tools.ran(event)
-        self._numbers["actions"] += 1
-        self._seconds["tool"] += seconds_of(event.latency)
-        asking = self._asking.get(event.agent)
-        if asking is not None and asking.paid is not None:
-            asking.runs.append(event.name)
+            self._time("model", event.latency)
+            self._time("waited", event.extra.get("waited"))
+        self._askings.asked(event, cost.output)
+        if event.error is None:
+            self._numbers["served" if free else "calls"] += 1
+            self._numbers["unstated"] += not free and tokens.input is None and tokens.output is None
 
     def _verified(self, event: Verification) -> None:
         self._judged = self._judged or event.passed is not None
-        self._seconds["verify"] += seconds_of(event.latency)
+        self._time("verify", event.latency)
         if event.tests:
             self._tests = sum(test.passed is True for test in event.tests), len(event.tests)
 
-    def _close(self, asking: _Asking) -> None:
-        self._settle(asking)
-        self._numbers["fatal"] += asking.answers > 0 and not asking.accepted
+    def _sum(self, name: str, value: int | None) -> None:
+        if value is not None:
+            self._sums[name] = self._sums.get(name, 0) + value
 
-    def closed(self, trace: Trace, outcome: Outcome) -> TraceStatistics:
-        """Return what the whole trace adds up to."""
-        for asking in self._asking.values():
-            self._close(asking)
-        passed, tests = self._tests or (None, None)
-        return TraceStatistics(
-            steps=trace.steps if self._asking else 0,
-            submitted=_submitted(outcome, judged=self._judged),
-            repairs={kind: Repair(times, recovered) for kind, (times, recovered) in self._repairs.items()},
-            firings={name: tuple(steps) for name, steps in self._firings.items()},
-            tools=self._tools.whole(),
-            tests_passed=passed,
-            tests=tests,
-            **{name: value for name, value in self._sums.items() if value <= LARGEST},
-            **self._numbers,
-            **self._seconds,  # type: ignore[arg-type]
-        )
+    def _time(self, name: str, value: JSON) -> None:
+        seconds = time_of(value)
+        if seconds is not None:
+            self._seconds[name] = self._seconds.get(name, 0.0) + seconds
 
-
-def fault(reason: str) -> str:
-    """Return the kind of fault that a reason names: what is before its first colon, numbers left out."""
-    return _DIGITS.sub("#", reason.partition(":")[0].strip()) or "rejected"
-
-
-def _served(event: ModelCall) -> bool:
-    """Say whether an answer came from a cache or a record; one that went live after a miss was asked for."""
-    source = event.extra.get(_SERVED)
-    return event.served_from_cache is True or (isinstance(source, str) and not source.startswith(_LIVE))
+    def _at(self, at: float | None) -> None:
+        if at is None or not math.isfinite(at):
+            return
+        first, last, times = self._span or (at, at, 0)
+        self._span = min(first, at), max(last, at), times + 1
 
 
 def _submitted(outcome: Outcome, *, judged: bool) -> bool | None:

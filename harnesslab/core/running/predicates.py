@@ -9,7 +9,6 @@ import msgspec
 
 from harnesslab.core.canonical import JSON, canonical_bytes
 from harnesslab.core.documents import read
-from harnesslab.core.errors import InvalidValue
 from harnesslab.core.trace.events import AnyEvent, ModelCall, ToolCall
 from harnesslab.core.trace.trace import Trace
 
@@ -45,25 +44,12 @@ class Predicate(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
     @classmethod
     def from_json(cls, document: JSON) -> Predicate:
         """Read a predicate; raises `InvalidValue` naming what is wrong."""
-        return read(document, cls, "predicate").checked()
+        return read(document, cls, "predicate")
 
     def to_json(self) -> dict[str, JSON]:
         """Return the predicate as JSON."""
         built: dict[str, JSON] = msgspec.to_builtins(self)
         return built
-
-    def checked(self) -> Predicate:
-        """Return the predicate; raises `InvalidValue` where it would hold of everything or nothing."""
-        if self.what is What.TOOL_CALL and not self.tool:
-            raise InvalidValue("which tool?", where="predicate", hint="name the tool that must not be called")
-        if self.what in (What.ARGUMENT, What.ANSWER) and not self.holds:
-            raise InvalidValue("which text?", where="predicate", hint="say what it must hold")
-        for text in (self.tool, self.argument, self.holds):
-            if "\x00" in text or any("\ud800" <= each <= "\udfff" for each in text):
-                raise InvalidValue("no text with NUL or a lone surrogate can be looked for", where="predicate")
-        if not 1 <= self.steps < MOST_STEPS:
-            raise InvalidValue(f"{self.steps} steps", where="predicate", hint=f"from 1, below {MOST_STEPS:,}")
-        return self
 
     @property
     def sentence(self) -> str:

@@ -15,8 +15,7 @@ from enum import StrEnum
 import msgspec
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.errors import InvalidValue
-from harnesslab.core.running.recipe import DRAWN, SAME, SideEffects, side_effects
+from harnesslab.core.running.recipe import SAME, SideEffects, side_effects
 from harnesslab.core.trace.events import ModelCall, ToolCall, UserTurn, boundary
 from harnesslab.core.trace.trace import Trace
 
@@ -75,39 +74,6 @@ class RerunPlan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
     self_test: bool = False
     """Serve a record with one altered answer that is known to flow on: it must diverge."""
 
-    def checked(self) -> RerunPlan:
-        """Return the plan; raises `InvalidValue` naming what contradicts itself."""
-        if not 1 <= self.attempts <= MOST_ATTEMPTS:
-            raise InvalidValue(f"{self.attempts} attempts", where="attempts", hint=f"from 1 to {MOST_ATTEMPTS}")
-        if self.seed not in (SAME, DRAWN) and not _is_seed(self.seed):
-            raise InvalidValue(
-                f"no seed: {self.seed!r}", where="seed", hint="same, drawn, or a number from 0 to 2^63-1"
-            )
-        if self.temperature is not None and not 0 <= self.temperature <= 10:
-            raise InvalidValue(f"no temperature: {self.temperature}", where="temperature", hint="from 0 to 10")
-        if self.max_tokens is not None and not 1 <= self.max_tokens <= 1_000_000:
-            raise InvalidValue(f"no limit: {self.max_tokens} tokens", where="max tokens", hint="from 1 to 1,000,000")
-        if self.from_step is not None and self.from_step < 0:
-            raise InvalidValue(f"no step: {self.from_step}", where="from step", hint="steps count from 0")
-        for where, text in (("engine", self.engine), ("revision", self.revision), *_named(self.switches)):
-            if not text.isprintable():
-                raise InvalidValue(f"no name: {text!r}", where=where, hint="without control characters")
-        self._check_mode()
-        return self
-
-    def _check_mode(self) -> None:
-        unknown = [name for name in self.switches if name not in SWITCHED and not name.startswith("tool:")]
-        if unknown:
-            raise InvalidValue(f"no boundary {unknown[0]!r}", where="switches", hint=f"known: {', '.join(SWITCHED)}")
-        if self.switches and self.mode is not Mode.HYBRID:
-            raise InvalidValue("switches belong to mode hybrid", where="switches")
-        if self.from_step and self.mode is Mode.RECORDED:
-            raise InvalidValue("a recorded rerun serves every step; forking needs live or hybrid", where="from step")
-        if self.self_test and self.mode is not Mode.RECORDED:
-            raise InvalidValue("the self-test is of recorded reruns", where="self-test")
-        if self.mode is Mode.RECORDED and self.attempts != 1:
-            raise InvalidValue("a recorded rerun is no sample, so that repeating it shows nothing", where="attempts")
-
     @property
     def overrides(self) -> Mapping[str, JSON]:
         """Settings that it changes in every request."""
@@ -128,14 +94,6 @@ class RerunPlan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
     def forked(self, step: int) -> bool:
         """Say whether a step is served from the record to reach the fork."""
         return self.from_step is not None and step < self.from_step
-
-
-def _is_seed(text: str) -> bool:
-    return len(text) < 20 and text.isascii() and text.isdigit() and int(text) < 2**63
-
-
-def _named(switches: Mapping[str, Switch]) -> list[tuple[str, str]]:
-    return [("switches", name) for name in switches]
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,9 +61,10 @@ class ToolTally:
         tool = self._of(event.name)
         tool.calls += 1
         tool.failed += event.error is not None or event.timed_out or event.exit_code not in (None, 0)
-        if event.latency is not None:
+        seconds = time_of(event.latency)
+        if seconds is not None:
             tool.timed += 1
-            tool.seconds += seconds_of(event.latency)
+            tool.seconds += seconds
 
     def pay(self, names: Sequence[str], output: int | None) -> None:
         """Share the output tokens of one answer among the calls that it asked for."""
@@ -83,10 +84,11 @@ class ToolTally:
         return {name: tool.whole() for name, tool in self._tools.items()}
 
 
-def seconds_of(value: JSON) -> float:
-    """Return a stated time; what can't be one counts as none."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if number and 0 <= value < LARGEST and math.isfinite(value) else 0.0  # type: ignore[operator,arg-type]
+def time_of(value: JSON) -> float | None:
+    """Return a stated time in seconds; None for what can't be one."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value < LARGEST and math.isfinite(value) else None
 
 
 def named(known: Mapping[str, object], name: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from harnesslab.core.canonical import JSON
+from harnesslab.core.trace.answers import COPIED
 from harnesslab.core.trace.events import HarnessAction, ModelCall, SubagentCall, ToolCall, ToolRequest, UserTurn
 from harnesslab.core.trace.messages import text_of
 from harnesslab.core.trace.trace import TraceBuilder
@@ -96,7 +97,7 @@ class _Walk:
     def _common(self, step: Mapping[str, JSON], origin: str) -> dict[str, Any]:
         extra = mapping(step.get("extra"))
         if step.get("is_copied_context") is True:
-            extra = {**extra, "is_copied_context": True}
+            extra = {**extra, COPIED: True}
         return {
             "step": max(self.reader.step, 0),
             "agent": self.agent,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harnesslab.core.canonical import JSON, canonical_bytes
+from harnesslab.core.trace.answers import spent
 from harnesslab.core.trace.events import (
     AnyEvent,
     HarnessAction,
@@ -108,10 +109,8 @@ def _model(event: ModelCall, trace: Trace, messages: Sequence[int], start: float
 
 
 def _usage(event: ModelCall) -> dict[str, JSON]:
-    """Return what a call was billed; one that was served is not billed again."""
-    used = event.usage
-    if used is None or event.served_from_cache or "served" in event.extra:
-        return {}
+    """Return the tokens that a call cost, by the rule of every count; what is not stated is left out."""
+    used = spent(event)
     counts: dict[str, JSON] = {}
     if used.input is not None:
         counts["input_tokens"] = used.input

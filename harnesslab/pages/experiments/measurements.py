@@ -7,40 +7,39 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.utils.text import capfirst
 from django.views.decorators.http import require_POST
 
-from harnesslab.actions.asking import AskedExperiment, ask_experiment
+from harnesslab.actions.asking import ask_experiment, panel_revision
 from harnesslab.actions.experiments import measurements as actions
 from harnesslab.core.errors import Conflict, HarnessLabError, InvalidValue, NotFound
-from harnesslab.core.measuring.experiments import ExperimentKind
 from harnesslab.http_errors import status_of
 from harnesslab.pages.access import asks_for_part, needs, user_of
-from harnesslab.pages.experiments.form_fields import ASKED, common, words_of
+from harnesslab.pages.experiments.choices import CASE, DEFAULTS, measuring_choices
+from harnesslab.pages.forms import key_of, read, refusal, stated
 from harnesslab.pages.render import render
-from harnesslab.pages.reruns.plans import key_of
-from harnesslab.queries.engines import engines
 from harnesslab.queries.experiments.estimates import estimate
 from harnesslab.queries.experiments.measurements import baselines_of
 from harnesslab.queries.experiments.progress import progress_of
 from harnesslab.queries.panels import definition_of, panel_rows
 from harnesslab.queries.projects.bindings import bound_project, get_project, projects_to_measure, revisions_of
+from harnesslab.requests.experiments import ExperimentRequest
 
 
 @needs("operator")
 def experiment_form(request: HttpRequest) -> HttpResponse:
     """The form of a new experiment, once a project is chosen; with POST, orders it."""
+    sent = request.POST if request.method == "POST" else request.GET
+    values, cases = {name: str(value) for name, value in sent.items() if name != CASE}, sent.getlist(CASE)
     if request.method == "POST":
-        values, cases = words_of(request.POST)
         key = key_of({**values, "cases": "\n".join(cases)})
         try:
-            made = ask_experiment(_asked(values, cases), user_of(request), key)
+            made = ask_experiment(read(ExperimentRequest, _document(sent)), user_of(request), key)
         except HarnessLabError as error:
             return _form(request, values, cases, error)
         return redirect("experiment-progress", made.pk)
-    values, cases = words_of(request.GET)
     if not values.get("project"):
         return render(request, "experiments/choose.html", {"projects": projects_to_measure(), "what": "experiment"})
     return _form(request, values, cases)
@@ -72,14 +71,10 @@ def experiment_cancel(request: HttpRequest, experiment_id: int) -> HttpResponse:
     return redirect("experiment-progress", experiment_id)
 
 
-def _asked(values: dict[str, str], cases: Sequence[str]) -> AskedExperiment:
-    baseline = values.get("baseline", "")
-    return AskedExperiment(
-        **common(values, cases),
-        revision=values.get("revision", ""),
-        kind=ExperimentKind.CANDIDATE if baseline else values.get("kind", ""),
-        baseline=baseline,
-    )
+def _document(sent: QueryDict) -> dict[str, Any]:
+    """Return what the form states; where it has a baseline it is a candidate."""
+    document = stated(ExperimentRequest, sent)
+    return {**document, "kind": None} if document.get("baseline") else document
 
 
 def _form(
@@ -89,33 +84,44 @@ def _form(
     if project is None:
         raise InvalidValue("which project?", where="project")
     panels = panel_rows(project_id=project.pk)
-    form = {**ASKED, "panel": panels[0].argument if panels else "", "revision": bound_project(project).branch, **values}
+    form = {
+        **DEFAULTS,
+        "panel": panels[0].argument if panels else "",
+        "revision": bound_project(project).branch,
+        **values,
+    }
     context: dict[str, Any] = {
         "project": project.name,
-        "form": form,
         "chosen": cases,
         "key": secrets.token_urlsafe(16),
-        "panels": panels,
-        "engines": engines(),
-        "error": error,
+        **measuring_choices(panels),
+        **refusal(error, form),
         **_cost(form, cases),
     }
+    if context["errors"]:
+        context["wrong"] = ""  # it stands at its field already
     if asks_for_part(request):
         return render(request, "experiments/_cost.html", context)
-    context |= {"revisions": revisions_of(project), "baselines": baselines_of(project)}
+    context |= {"revisions": revisions_of(project), "baselines": _baselines(baselines_of(project))}
     return render(request, "experiments/form.html", context, status=status_of(error) if error is not None else 200)
+
+
+def _baselines(rows: Sequence[tuple[str, str, str]]) -> list[tuple[str, str]]:
+    names = [(name, f"{name} · {score} solved · {commit}") for name, score, commit in rows]
+    return [("", "nothing: an evaluation"), *names]
 
 
 def _cost(form: dict[str, str], cases: Sequence[str]) -> dict[str, Any]:
     """Return the panel's cases and what the form would cost, or with what is wrong with it."""
     found: dict[str, Any] = {"wrong": "", "names": []}
     try:
-        asked = AskedExperiment(**common(form, ()), revision=form.get("revision") or "-")
-        panel = asked.revision_of_panel
+        panel = panel_revision(form.get("project", ""), form.get("panel", ""))
         definition = definition_of(panel)
         found["names"] = [case.name for case in definition.cases]
+        document = stated(ExperimentRequest, form)
+        plan = read(ExperimentRequest, {**document, "baseline": "", "kind": None}).to_measuring_plan()
         chosen = [case.name for case in definition.chosen(cases or None)]
-        found["estimate"] = estimate(panel, chosen, asked.plan.trials, asked.engine)
+        found["estimate"] = estimate(panel, chosen, plan.trials, plan.engine)
     except HarnessLabError as error:
         found["wrong"] = error.sentence
     return found

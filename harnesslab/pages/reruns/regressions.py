@@ -11,15 +11,15 @@ from django.views.decorators.http import require_POST
 from harnesslab.actions.reruns.lifecycle import make_regression, measure_regression
 from harnesslab.core.errors import HarnessLabError, InvalidValue
 from harnesslab.core.natural import natural
-from harnesslab.core.running.predicates import Predicate, What
-from harnesslab.core.running.recipe import SAME
+from harnesslab.core.running.predicates import What
 from harnesslab.http_errors import status_of
 from harnesslab.pages.access import asks_for_part, needs, user_of
+from harnesslab.pages.forms import key_of, read, refusal, stated
 from harnesslab.pages.render import render
-from harnesslab.pages.reruns.plans import key_of
-from harnesslab.queries.engines import engines
+from harnesslab.pages.reruns.choices import SEEDS, engine_choices
 from harnesslab.queries.reruns import regressions as queries
 from harnesslab.queries.rollouts.listing import get_rollout, row_of
+from harnesslab.requests.reruns import PredicateRequest, RegressionMeasurementRequest, RegressionRequest
 
 
 def regressions(request: HttpRequest) -> HttpResponse:
@@ -40,18 +40,19 @@ def regression(request: HttpRequest, regression_id: int) -> HttpResponse:
 def regression_form(request: HttpRequest, rollout_id: int) -> HttpResponse:
     """The form that makes a case from a step; with POST, makes it."""
     if request.method != "POST":
-        step = _whole(request.GET.get("step", "1"), "step")
+        step = natural(request.GET.get("step", "1").strip())
+        if not step:
+            raise InvalidValue("that is no whole number from 1", where="step")
         first = queries.suggestion(rollout_id, step - 1)
         form = {"step": str(step), "what": first.what, "tool": first.tool, "argument": first.argument}
         return _form(request, rollout_id, {**form, "holds": first.holds, "steps": "1"})
-    form = {name: str(value) for name, value in request.POST.items()}
+    form = request.POST.dict()
+    predicate = {name: form[name] for name in PredicateRequest.model_fields if name in form}
+    document = {**stated(RegressionRequest, form), "predicate": predicate}
     try:
+        asked = read(RegressionRequest, document, {f"predicate.{name}": name for name in PredicateRequest.model_fields})
         case = make_regression(
-            rollout_id,
-            form.get("name", ""),
-            _whole(form.get("step", ""), "step") - 1,
-            _predicate(form),
-            user_of(request),
+            rollout_id, asked.name, asked.from_step, asked.predicate.to_predicate(), user_of(request)
         )
     except HarnessLabError as error:
         return _form(request, rollout_id, form, error)
@@ -62,17 +63,11 @@ def regression_form(request: HttpRequest, rollout_id: int) -> HttpResponse:
 @needs("operator")
 def regression_measure(request: HttpRequest, regression_id: int) -> HttpResponse:
     """Run a case live under a revision."""
-    form = {name: str(value) for name, value in request.POST.items()}
+    form = request.POST.dict()
     try:
-        made = measure_regression(
-            queries.get_regression(regression_id),
-            revision=form.get("revision", "").strip(),
-            attempts=_whole(form.get("attempts", ""), "attempts"),
-            seed=form.get("seed") or SAME,
-            user=user_of(request),
-            key=key_of(form),
-            engine=form.get("engine", "").strip(),
-        )
+        asked = read(RegressionMeasurementRequest, stated(RegressionMeasurementRequest, form))
+        case = queries.get_regression(regression_id)
+        made = measure_regression(case, asked, user=user_of(request), key=key_of(form))
     except HarnessLabError as error:
         return _page(request, regression_id, form, error)
     return redirect("rerun", made.pk)
@@ -85,10 +80,10 @@ def _page(
     context = {
         "case": case,
         "prefix": queries.prefix(case),
-        "engines": engines(),
-        "form": form,
+        "engines": [("", "as recorded"), *engine_choices()],
+        "seeds": SEEDS[:2],
         "key": secrets.token_urlsafe(16),
-        "error": error,
+        **refusal(error, form),
     }
     status = status_of(error) if error is not None else 200
     return render(request, "regressions/regression.html", context, status=status)
@@ -99,29 +94,8 @@ def _form(
 ) -> HttpResponse:
     context = {
         "rollout": row_of(get_rollout(rollout_id)),
-        "form": form,
         "whats": [what.value for what in What],
-        "error": error,
+        **refusal(error, form),
     }
     status = status_of(error) if error is not None else 200
     return render(request, "regressions/form.html", context, status=status)
-
-
-def _predicate(form: dict[str, str]) -> Predicate:
-    what = form.get("what", "")
-    if what not in tuple(What):
-        raise InvalidValue(f"{what[:40]!r} is none", where="what", hint=f"one of {', '.join(What)}")
-    return Predicate(
-        what=What(what),
-        tool=form.get("tool", "").strip(),
-        argument=form.get("argument", "").strip(),
-        holds=form.get("holds", ""),
-        steps=_whole(form.get("steps", "1"), "steps"),
-    ).checked()
-
-
-def _whole(text: str, where: str) -> int:
-    number = natural(text.strip())
-    if not number:
-        raise InvalidValue(f"{text[:40]!r} is no whole number from 1", where=where)
-    return number

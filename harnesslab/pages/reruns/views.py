@@ -19,10 +19,11 @@ from harnesslab.core.natural import natural
 from harnesslab.core.running.rerun import RerunPlan, Switch
 from harnesslab.http_errors import status_of
 from harnesslab.pages.access import asks_for_part, needs, user_of
+from harnesslab.pages.forms import key_of, refusal
 from harnesslab.pages.render import render
+from harnesslab.pages.reruns.choices import MISSES, SEEDS, engine_choices
 from harnesslab.pages.reruns.plan_words import DOES, PROVES, plan_words
-from harnesslab.pages.reruns.plans import SWITCH, form_of, key_of, plan_from_form
-from harnesslab.queries.engines import engines
+from harnesslab.pages.reruns.plans import SWITCH, form_of, plan_from_form
 from harnesslab.queries.reruns.listing import RerunView, plan_from, recent_reruns, rerun_view
 from harnesslab.queries.reruns.previews import Preview, preview, together
 from harnesslab.queries.rollouts.consistency import check_consistency
@@ -124,7 +125,7 @@ def _form(
     context = {
         "here": here,
         "ids": ",".join(map(str, ids)) if len(ids) > 1 else "",
-        "form": {"mode": "live", "seed": "same", "attempts": "1", "on_miss": "stop", **form},
+        **refusal(error, {"mode": "live", "seed": "same", "attempts": "1", "on_miss": "stop", **form}),
         "key": key,
         "previews": previews,
         "first": previews[0],
@@ -132,9 +133,13 @@ def _form(
         "sentence": together([item for item in previews if not item.refused], plan) if plan is not None else "",
         "able": sum(not item.refused for item in previews),
         "refused": [(item.rollout, item.refused, item.nearest) for item in previews if item.refused] if plan else [],
-        "wrong": wrong,
-        "error": error,
-        "engines": engines(),
+        "wrong": "" if error is not None else wrong,
+        "engines": [
+            ("", f"as recorded{f' ({previews[0].rollout.engine})' if previews[0].rollout.engine else ''}"),
+            *engine_choices(),
+        ],
+        "seeds": SEEDS,
+        "misses": MISSES,
         "modes": [(mode.value, f"{text} {PROVES[mode]}") for mode, text in DOES.items()],
         "mode": plan.mode.value if plan is not None else form.get("mode", "live"),
         "external": sorted({name for item in previews for name in item.external}),
@@ -149,7 +154,7 @@ def _previews(ids: Sequence[int], form: dict[str, str]) -> tuple[list[Preview], 
     """Return what the form's plan would do, or with what is wrong with it, what a plain one would."""
     wrong, plan = "", None
     try:
-        plan = plan_from_form(form).checked()
+        plan = plan_from_form(form)
     except InvalidValue as error:
         wrong = error.sentence
     return [preview(rollout_id, plan or plan_from_form({})) for rollout_id in ids], plan, wrong

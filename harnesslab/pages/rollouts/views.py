@@ -17,6 +17,7 @@ from harnesslab.pages.access import asks_for_part, needs, user_of
 from harnesslab.pages.render import render
 from harnesslab.queries.reruns.listing import rerun_view, reruns_of
 from harnesslab.queries.rollouts.annotations import notes_of, views_of
+from harnesslab.queries.rollouts.counts import counting
 from harnesslab.queries.rollouts.event_content import part
 from harnesslab.queries.rollouts.events import event_detail, event_window, events_after, first_event_of_step
 from harnesslab.queries.rollouts.facets import FACETS, facet
@@ -72,6 +73,7 @@ def rollout(request: HttpRequest, rollout_id: int) -> HttpResponse:
         {
             "rollout": row_of(row),
             "budgets": row.budgets,
+            "counting": counting(row),
             "facts": facts_of(row),
             "source": row.source,
             "completeness": reader.manifest.completeness,

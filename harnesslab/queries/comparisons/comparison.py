@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from django.db.models import Q
 
 from harnesslab.core.comparing.alignment import SAME, Row
 from harnesslab.core.comparing.comparison import Comparison, align_traces, compare_traces, parting, sentence
@@ -52,6 +55,8 @@ class Override(ReadModel):
     reason: str
     author: str
     at: str
+    contract: str
+    """Key of the contract that it is of."""
 
 
 class ComparisonResult(ReadModel):
@@ -210,11 +215,38 @@ def level_titles() -> list[tuple[str, str]]:
 
 def override_of(a_id: int, b_id: int, contract: Contract) -> Override | None:
     """Return the latest reviewer's finding for a pair, in either order."""
-    rows = CauseOverride.objects.filter(contract=contract.key).select_related("author")
-    row = (rows.filter(a_id=a_id, b_id=b_id) | rows.filter(a_id=b_id, b_id=a_id)).order_by("-id").first()
-    if row is None:
-        return None
-    return Override(cause=row.cause, reason=row.reason, author=row.author.get_username(), at=row.created_at.isoformat())
+    return next((each for each in _overrides(a_id, b_id) if each.contract == contract.key), None)
+
+
+def earlier_overrides(a_id: int, b_id: int, contract: Contract) -> list[Override]:
+    """Return the latest finding for a pair under each older version of a contract's rules, the latest first.
+
+    A newer version of a rule takes no finding back: it was made of what the older one showed, which still is compared.
+    """
+    older: dict[str, Override] = {}
+    for each in _overrides(a_id, b_id):
+        if each.contract != contract.key and _names(each.contract) == _names(contract.key):
+            older.setdefault(each.contract, each)
+    return list(older.values())
+
+
+def _names(key: str) -> str:
+    """Return a contract's key with its rules' versions left out."""
+    return re.sub(r"@[0-9]+", "", key)
+
+
+def _overrides(a_id: int, b_id: int) -> list[Override]:
+    pair = Q(a_id=a_id, b_id=b_id) | Q(a_id=b_id, b_id=a_id)
+    return [
+        Override(
+            cause=row.cause,
+            reason=row.reason,
+            author=row.author.get_username(),
+            at=row.created_at.isoformat(),
+            contract=row.contract,
+        )
+        for row in CauseOverride.objects.filter(pair).select_related("author").order_by("-id")
+    ]
 
 
 def first_difference_row(rows: Sequence[Row]) -> int | None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harnesslab.core.efficiency.factors import Answers, Cases, Levers, TokenKind, chosen, levers
 from harnesslab.core.efficiency.survival import width
 from harnesslab.core.errors import NotFound
+from harnesslab.core.measuring.trace_statistics import VERSION
 from harnesslab.figures.sheets import Sheet
 from harnesslab.queries.efficiency.sheets import sheets
 from harnesslab.queries.efficiency.words import caveat, formula, headline, served
@@ -31,16 +34,23 @@ class Efficiency(ReadModel):
     sheets: list[Sheet]
     waiting: int
     """Rollouts that are not counted yet."""
+    older: int
+    """Rollouts that an older version of the counter counted; they are in the numbers."""
+    counter: int
+    """The current version of the counter."""
 
 
 def uncounted(query: EfficiencyQuery) -> list[int]:
-    """Return the ended rollouts whose traces are not counted yet."""
-    rows = Rollout.objects.filter(experiment_id__in=query.experiments, mode="", anatomy=b"", head__isnull=False)
+    """Return the ended rollouts that were not counted yet, or by an older version of the counter."""
+    rows = Rollout.objects.behind().filter(experiment_id__in=query.experiments, mode="")
     return list(rows.order_by("pk").values_list("pk", flat=True))
 
 
-def efficiency(query: EfficiencyQuery, waiting: int = 0) -> Efficiency:
-    """Return the numbers; raises `NotFound` for an experiment that is not there."""
+def efficiency(query: EfficiencyQuery, left: Sequence[int] = ()) -> Efficiency:
+    """Return the numbers; `left` are the rollouts that are not by the current counter.
+
+    Raises `NotFound` for an experiment that is not there.
+    """
     rows = {
         row.pk: row for row in Experiment.objects.light().select_related("project").filter(pk__in=query.experiments)
     }
@@ -48,6 +58,8 @@ def efficiency(query: EfficiencyQuery, waiting: int = 0) -> Efficiency:
     if missing is not None:
         raise NotFound(f"there is no experiment {missing}")
     cells = cells_of(query.experiments, anatomies=True)
+    older = {cell.rollout for number in query.experiments for cell in cells[number] if cell.anatomy is not None}
+    older &= set(left)
     walls = _walls(query)
     groups = chosen([cells[number] for number in query.experiments], query.cases)
     size = width(max((cell.steps for group in groups for cell in group), default=1))
@@ -67,7 +79,9 @@ def efficiency(query: EfficiencyQuery, waiting: int = 0) -> Efficiency:
         sides=sides,
         levers=moved,
         sheets=sheets(sides, moved, query.view),
-        waiting=waiting,
+        waiting=len(set(left) - older),
+        older=len(older),
+        counter=VERSION,
     )
 
 

@@ -228,15 +228,20 @@ def _tools(sides: Sequence[ExperimentSums]) -> Sheet:
     return Sheet("tools", "Tokens and time by tool", (_WHO, *columns, Column("time per call", "s")), tuple(rows), note)
 
 
+def _stated_time(seconds: float | None) -> Entry:
+    return Entry(seconds, "no event states its time" if seconds is None else "")
+
+
 def _times(sides: Sequence[ExperimentSums]) -> Sheet:
     rows = []
     for side in sides:
         for item in side.times:
             seconds = (item.model, item.waited, item.tool, item.verify)
             wall = Entry(item.wall, "" if item.wall else "no time budget is stated")
-            share = Entry(item.share, "" if item.wall else "no time budget is stated")
+            unshared = "no event states its time" if item.wall else "no time budget is stated"
+            share = Entry(item.share, "" if item.share is not None else unshared)
             case = Entry(item.case, query=f"#{item.rollout}")
-            rows.append((_who(side), case, Entry(item.trial + 1), *map(Entry, seconds), wall, share))
+            rows.append((_who(side), case, Entry(item.trial + 1), *map(_stated_time, seconds), wall, share))
     names = ("model", "waiting", "tools", "verify", "time budget")
     columns = (Column("case", numeric=False), Column("trial"), *(Column(name, "s") for name in names))
     last = Column("model time of budget", "%")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harnesslab.core.errors import Conflict, InvalidValue, NotFound
+from harnesslab.core.errors import Conflict, NotFound
 from harnesslab.core.running.recipe import HarnessKind, Recipe
 from harnesslab.core.running.record import flows_on
 from harnesslab.core.running.rerun import (
@@ -158,10 +158,6 @@ def refusal(
     rollout: Rollout, recipe: Recipe, plan: RerunPlan, controls: Sequence[Control], unsafe: Unsafe | None
 ) -> str:
     """Say why a plan can't be run, or nothing."""
-    try:
-        plan.checked()
-    except InvalidValue as error:
-        return error.sentence
     if rollout.head is None:
         return "it still runs"
     if unsafe is not None:

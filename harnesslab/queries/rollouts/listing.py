@@ -11,6 +11,7 @@ from django.db.models import Count, F, QuerySet
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import NotFound
 from harnesslab.core.measuring.statistics import Rate, case_rate
+from harnesslab.core.measuring.trace_statistics import VERSION
 from harnesslab.core.natural import natural
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.queries.read_model import ReadModel
@@ -57,12 +58,20 @@ class RolloutRow(ReadModel):
     input_tokens: int | None
     output_tokens: int | None
     cached_tokens: int | None
+    """Tokens spent: served answers cost none; null where no call states any."""
     seconds: float | None
+    counted_by: int
+    """Version of the counter that these counts are of."""
     manifest: str
     seal: str
     path: str
     started_at: datetime | None
     created_at: datetime
+
+    @property
+    def behind(self) -> bool:
+        """Whether an older version of the counter counted it."""
+        return self.counted_by < VERSION
 
 
 class RolloutPage(ReadModel):
@@ -136,6 +145,7 @@ def row_of(rollout: Rollout) -> RolloutRow:
         output_tokens=rollout.output_tokens,
         cached_tokens=rollout.cached_tokens,
         seconds=rollout.seconds,
+        counted_by=rollout.counted_by,
         manifest=rollout.manifest_id,
         seal=bytes(rollout.head or b"").hex(),
         path=bytes(rollout.path or b"").hex(),

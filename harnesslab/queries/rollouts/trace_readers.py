@@ -122,6 +122,11 @@ class StoredTraceReader:
         row = StoredPath.objects.filter(rollout_id=self.rollout.pk, contract=contract.key).first()
         return stored_path(row, contract) if row is not None else comparators.path(self.trace(), contract)
 
+    def events(self) -> Iterator[AnyEvent]:
+        """Yield the events in order, with one chunk in memory at a time."""
+        for number in range(len(self._index)):
+            yield from self._read_chunk(number).events
+
     def trace(self) -> Trace:
         """Return the whole trace; only for what must see all of it."""
         events: list[AnyEvent] = []

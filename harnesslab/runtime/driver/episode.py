@@ -15,13 +15,10 @@ from harnesslab.core.running.recipe import Recipe
 from harnesslab.core.running.record import Miss, Record, RequestKeys
 from harnesslab.core.running.rerun import Mode, RerunPlan, Switch
 from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace.answers import SERVED
 from harnesslab.core.trace.events import AnyEvent, HarnessAction, ModelCall, ToolCall
 from harnesslab.core.trace.sent import SentBodies
 from harnesslab.core.trace.trace import TraceBuilder
-
-SERVED = "served"
-"""Key in an event's `extra` that says where its answer came from, where it was not asked for live."""
-
 
 MOST_EVENTS = 200_000
 """Events of one rollout: a harness that floods its worker fills neither memory nor the store."""

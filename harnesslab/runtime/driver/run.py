@@ -137,7 +137,7 @@ def _episode(parts: RolloutParts, writer: Writer, sandbox: Sandbox, stopped: Cal
 
 def _rules(plan: RerunPlan | None) -> Sequence[str]:
     """Return the scrub rules under which requests are served: all of them where live tools speak in between."""
-    return tuple(scrub.BY_KEY) if plan is not None and plan.mode is Mode.HYBRID else ()
+    return tuple(rule.key for rule in scrub.newest()) if plan is not None and plan.mode is Mode.HYBRID else ()
 
 
 def place(recipe: Recipe) -> Place:

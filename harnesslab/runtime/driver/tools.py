@@ -104,7 +104,7 @@ def _catch_up(episode: DrivenEpisode) -> None:
 
 def _comparable(call: ToolCall) -> JSON:
     text = call.result if isinstance(call.result, str) else ""
-    return [scrub.scrub(text, scrub.RULES), call.exit_code, call.timed_out]
+    return [scrub.scrub(text, scrub.newest()), call.exit_code, call.timed_out]
 
 
 def _as_recorded(call: ToolCall, found: ToolCall, extra: Mapping[str, JSON], done: ToolCall | None = None) -> ToolCall:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import platform
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from harnesslab.core.conditions.manifest import Condition, Known, Provenance, Unknown
-from harnesslab.core.running.ports import Execution, Pin, Place, SandboxRefused
+from harnesslab.core.running.ports import Execution, Place, SandboxRefused
 from harnesslab.runtime.sandboxes import layout
+from harnesslab.runtime.sandboxes.alike import OneAtATime
 from harnesslab.runtime.sandboxes.attending import Attended, attend
 from harnesslab.runtime.sandboxes.box import Box
 from harnesslab.runtime.sandboxes.child import BubblewrapChild
@@ -70,16 +70,13 @@ class Bubblewrap:
         return ""
 
 
-class BubblewrapSandbox:
+class BubblewrapSandbox(OneAtATime):
     """One sandbox; commands run one after the other."""
 
     def __init__(self, box: Box, place: Place, held: HeldPins) -> None:
-        self.pins: Sequence[Pin] = held.pins
+        super().__init__(place, held.pins)
         self._box = box
-        self._place = place
         self._environ = environment(place, held)
-        self._turn = threading.Lock()
-        self._end: str | None = None
 
     def conditions(self) -> Mapping[str, Condition]:
         """Return manifest conditions, `environment.*` and `hardware.cpu`."""
@@ -88,10 +85,7 @@ class BubblewrapSandbox:
         machine = os.uname()
         return {
             "environment.image": Unknown("bubblewrap shows this machine's own programs, which have no digest"),
-            "environment.pins": Known(
-                {pin.name: {"missing": pin.missing} if pin.missing else pin.value for pin in self.pins},
-                Provenance.CONFIGURED,
-            ),
+            "environment.pins": self._pinned,
             "environment.network": Known(network, Provenance.CONFIGURED),
             "environment.platform": Known(
                 f"{machine.sysname} {machine.release} {machine.machine}, bubblewrap, {layout.WORK}", Provenance.PROBED
@@ -134,16 +128,6 @@ class BubblewrapSandbox:
                 self._work({"op": "write"}, None, given=source)
         finally:
             os.close(source)
-
-    def files(self) -> Mapping[str, bytes]:
-        """Read the work folder's regular files by relative path; raises `SandboxRefused` beyond the limits."""
-        found: dict[str, bytes] = {}
-        self._read(TarReader(self._place.limits, found.__setitem__))
-        return found
-
-    def state(self) -> str:
-        """Return a digest of the work folder: names, kinds, modes and contents, never times or inodes."""
-        return self._read(TarReader(self._place.limits)).digest
 
     def close(self) -> None:
         """End everything inside and remove it; may be called twice."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import importlib
 import re
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from harnesslab.core.conditions.manifest import Condition, Known, Provenance, Unknown
-from harnesslab.core.running.ports import Execution, Limits, Pin, Place, SandboxRefused
+from harnesslab.core.running.ports import Execution, Limits, Place, SandboxRefused
+from harnesslab.runtime.sandboxes.alike import OneAtATime
 from harnesslab.runtime.sandboxes.attending import Attended
 from harnesslab.runtime.sandboxes.commands import execution, lost
 from harnesslab.runtime.sandboxes.docker_child import DockerChild
@@ -122,25 +122,21 @@ class Docker:
         return client.api
 
 
-class DockerSandbox:
+class DockerSandbox(OneAtATime):
     """One container; commands run in it one after the other."""
 
     def __init__(self, api: Any, container: str, image: str, place: Place) -> None:
-        self.pins: Sequence[Pin] = pins(place)
+        super().__init__(place, pins(place))
         self._api = api
         self._container = container
         self._image = image
-        self._place = place
         self._environ = environment(place)
-        self._turn = threading.Lock()
-        self._end: str | None = None
 
     def conditions(self) -> Mapping[str, Condition]:
         """Return manifest conditions, `environment.*` and `hardware.cpu`."""
-        held = {pin.name: {"missing": pin.missing} if pin.missing else pin.value for pin in self.pins}
         return {
             "environment.image": Known(self._image, Provenance.CONFIGURED),
-            "environment.pins": Known(held, Provenance.CONFIGURED),
+            "environment.pins": self._pinned,
             "environment.network": Known("none", Provenance.CONFIGURED),
             "environment.platform": Known(f"Docker, {WORK}", Provenance.CONFIGURED),
             "hardware.cpu": Unknown("the Docker engine doesn't name the processor"),
@@ -172,16 +168,6 @@ class DockerSandbox:
     def write(self, files: Mapping[str, bytes]) -> None:
         """Put files into the work folder by relative path, with fixed times."""
         self._tar(["tar", "-C", WORK, "-xf", "-"], pack(files, self._place), lambda _: None)
-
-    def files(self) -> Mapping[str, bytes]:
-        """Read the work folder's regular files by relative path; raises `SandboxRefused` beyond the limits."""
-        found: dict[str, bytes] = {}
-        self._read(TarReader(self._place.limits, found.__setitem__))
-        return found
-
-    def state(self) -> str:
-        """Return a digest of the work folder: names, kinds, modes and contents, never times or inodes."""
-        return self._read(TarReader(self._place.limits)).digest
 
     def close(self) -> None:
         """End everything inside and remove it; may be called twice."""

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from django.db import models
 
+from harnesslab.core.measuring.trace_statistics import VERSION
 from harnesslab.core.running import rollout as domain
 from harnesslab.store.models.experiments import Experiment
 from harnesslab.store.models.manifests import StoredManifest
@@ -19,6 +20,10 @@ class RolloutQuerySet(models.QuerySet["Rollout"]):
     def listed(self) -> RolloutQuerySet:
         """With what a row of a list shows."""
         return self.select_related("case__panel", "project", "experiment")
+
+    def behind(self) -> RolloutQuerySet:
+        """Ended ones whose counts are an older counter's; those that run are counted as they go."""
+        return self.filter(counted_by__in=range(1, VERSION), head__isnull=False)  # by equality, so by the index
 
 
 class Rollout(models.Model):
@@ -45,7 +50,9 @@ class Rollout(models.Model):
     revision = models.CharField(max_length=200, blank=True)
     tags = models.JSONField(default=list)
     anatomy = models.BinaryField(default=bytes)
-    """See `core.anatomy.Anatomy`; empty until it was computed."""
+    """See `core.measuring.trace_statistics`; empty until the trace has ended and was counted."""
+    counted_by = models.SmallIntegerField(default=1)
+    """Version of the counter that steps, tokens, seconds and `anatomy` are of."""
     search = models.TextField(blank=True)
     """Lower-case text that the search box looks in."""
     steps = models.IntegerField(default=0)
@@ -61,7 +68,7 @@ class Rollout(models.Model):
     ended_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
     recipe = models.BinaryField(default=bytes)
-    """What it takes to run it again, see `core.recipe`; empty where nobody can."""
+    """What it takes to run it again, see `core.running.recipe`; empty where nobody can."""
     rerun = models.ForeignKey("store.Rerun", on_delete=models.SET_NULL, null=True, related_name="rollouts")
     """The rerun that made it."""
     attempt = models.IntegerField(default=0)
@@ -98,6 +105,7 @@ class Rollout(models.Model):
             models.Index(fields=["steps"], name="rollout_steps"),
             models.Index(fields=["output_tokens"], name="rollout_output_tokens"),
             models.Index(fields=["seconds"], name="rollout_seconds"),
+            models.Index(fields=["counted_by"], name="rollout_counted_by"),
         ]
 
     def __str__(self) -> str:

@@ -17,10 +17,15 @@ from harnesslab.actions.engines import registration as engines
 from harnesslab.actions.engines import slots
 from harnesslab.actions.engines.slots import DatabaseSlots, RedisSlots, Slots, turn
 from harnesslab.core.errors import TryLater
-from harnesslab.store.models import EngineTicket
+from harnesslab.requests.engines import EngineRequest
+from harnesslab.store.models import Engine, EngineTicket
 
 pytestmark = pytest.mark.django_db(transaction=True)
 KINDS = ["database", "redis"] if os.environ.get("REDIS_URL") else ["database"]
+
+
+def registered(name: str) -> Engine:
+    return engines.register(EngineRequest(name=name, kind="openai", address="http://127.0.0.1:9", model="m"))
 
 
 @pytest.fixture(params=KINDS)
@@ -32,7 +37,7 @@ def kept(request: pytest.FixtureRequest) -> Slots:
 @pytest.fixture
 def engine() -> int:
     """The id of a registered engine."""
-    made = engines.register(f"e-{secrets.token_hex(4)}", "openai", address="http://127.0.0.1:9", model="m")
+    made = registered(f"e-{secrets.token_hex(4)}")
     return made.pk
 
 
@@ -72,7 +77,7 @@ def test_the_ticket_of_a_killed_worker_runs_out(kept: Slots, engine: int, monkey
 
 
 def test_engines_have_lines_of_their_own(kept: Slots, engine: int) -> None:
-    other = engines.register("another", "openai", address="http://127.0.0.1:9", model="m").pk
+    other = registered("another").pk
     assert kept.ask(engine, 1, "a")
     assert kept.ask(other, 1, "b")
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harnesslab.core.efficiency.faults import faults, submits, times, tools
+from harnesslab.core.measuring.askings import Repair
 from harnesslab.core.measuring.cells import Cell
-from harnesslab.core.measuring.trace_statistics import Repair
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.trace.tool_uses import ToolUse
 from tests.core.cells import cell

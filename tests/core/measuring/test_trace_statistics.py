@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harnesslab.core.measuring.trace_statistics import Repair, TraceStatistics, trace_statistics
+from harnesslab.core.measuring.askings import Repair
+from harnesslab.core.measuring.trace_statistics import TraceStatistics, trace_statistics
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.trace.events import (
     HarnessAction,
@@ -149,7 +150,7 @@ def test_hostile_values_are_kept_bounded_and_come_back_from_the_store() -> None:
     assert len(found.tools) == NAMES + 1
     assert found.tools[OTHERS].calls == 50
     assert max(map(len, found.tools)) == LONGEST_NAME
-    assert (found.tool, found.input, found.output) == (0.0, None, 4)
+    assert (found.tool, found.input, found.output) == (None, None, 4)
     assert TraceStatistics.from_json(thawed(frozen(found.to_json()))) == found
 
 

@@ -21,16 +21,10 @@ from tests.workers.ordering import ENGINE, order, register
 from workers.tasks import rollouts as task
 from workers.tasks.job_runs import JobRun
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_wake_up")]
 
 ANSWERS = (answer("I look", "echo hi > a; cat a", number=1), answer("done", number=2))
 CASE = case("say hi", tests={"there": '[ "$(cat a)" = hi ]'})
-
-
-@pytest.fixture(autouse=True)
-def silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No wake-up reaches a worker; tests run jobs themselves."""
-    monkeypatch.setattr("harnesslab.queue.wake", lambda *_: None)
 
 
 def run(job: Job) -> Rollout:

@@ -24,13 +24,12 @@ from tests.runtime.training.rules import drain, plan, project, queue
 from workers.tasks import mirrors as task
 from workers.tasks.job_runs import JobRun
 
-pytestmark = [pytest.mark.serial, pytest.mark.django_db, pytest.mark.timeout(700)]
-
-
-@pytest.fixture(autouse=True)
-def silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No wake-up reaches a worker; tests do the jobs themselves."""
-    monkeypatch.setattr("harnesslab.queue.wake", lambda *_: None)
+pytestmark = [
+    pytest.mark.serial,
+    pytest.mark.django_db,
+    pytest.mark.timeout(700),
+    pytest.mark.usefixtures("no_wake_up"),
+]
 
 
 @pytest.fixture

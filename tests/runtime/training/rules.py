@@ -18,6 +18,7 @@ from harnesslab.core.running.cases import Budgets, CaseDefinition, Verifier
 from harnesslab.core.running.panels import PanelDefinition
 from harnesslab.core.running.recipe import HarnessSource
 from harnesslab.core.training.training import Proposer, ProposerKind, TrainingPlan
+from harnesslab.requests.engines import EngineRequest
 from harnesslab.store.models import Job, JobState, PanelRevision, Project
 from tests.runtime.driver.rig import HEAD
 from tests.runtime.engines.loopback import raw_server, response
@@ -72,7 +73,7 @@ class Obedient:
 def engine(ceiling: int = 1) -> Iterator[str]:
     """Serve the obedient model and register it."""
     with raw_server(Obedient().speak) as address:
-        engines.register(ENGINE, "openai", address=address, model="m", ceiling=ceiling)
+        engines.register(EngineRequest(name=ENGINE, kind="openai", address=address, model="m", ceiling=ceiling))
         yield address
 
 

@@ -28,13 +28,7 @@ from tests.runtime.training.rules import drain, plan, project
 from workers.tasks.certifications import run_certification
 from workers.tasks.job_runs import JobRun
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No wake-up reaches a worker; tests do the jobs themselves."""
-    monkeypatch.setattr("harnesslab.queue.wake", lambda *_: None)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_wake_up")]
 
 
 def candidate_of(baseline: Experiment, row: Any, panel: Any, trials: int = 1) -> Experiment:

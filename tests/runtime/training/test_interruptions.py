@@ -27,13 +27,7 @@ from harnesslab.store.text import as_object, frozen, thawed
 from tests.runtime.training import rules
 from tests.runtime.training.rules import drain, plan, project, queue
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No wake-up reaches a worker; tests do the jobs themselves."""
-    monkeypatch.setattr("harnesslab.queue.wake", lambda *_: None)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_wake_up")]
 
 
 def begun(folder: Path, *changes: dict[str, str], **fields: Any) -> Training:

@@ -1,4 +1,4 @@
-"""`kill -9` of worker and sweeper in mid-epoch: the training goes on, and no rollout is lost or doubled."""
+"""`kill -9` of worker and sweeper in mid-iteration: the training goes on, and no rollout is lost or doubled."""
 
 from __future__ import annotations
 

@@ -26,13 +26,7 @@ from tests.runtime.training import rules
 from tests.runtime.training.repositories import run_git
 from tests.runtime.training.rules import CASES, case, drain, plan, project, queue
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No wake-up reaches a worker; tests do the jobs themselves."""
-    monkeypatch.setattr("harnesslab.queue.wake", lambda *_: None)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_wake_up")]
 
 
 def trained(folder: Path, *changes: dict[str, str] | str, cases: Any = CASES, **fields: Any) -> Training:

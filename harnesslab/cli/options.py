@@ -1,0 +1,57 @@
+"""A command's options from a request's schema, so that it takes, refuses and explains what the form and the API do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+from pydantic.fields import FieldInfo
+
+from harnesslab.requests.refusals import InvalidRequest
+from harnesslab.requests.schema import RequestSchema
+from harnesslab.requests.values import Reading
+
+_R = TypeVar("_R", bound=RequestSchema)
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def options_of(schema: type[RequestSchema], **named: str | None) -> Callable[[_F], _F]:
+    """Return a decorator that adds an option a field; `named` gives some other names (with spaces between), or None.
+
+    All are read by the schema, so that a wrong value has the same sentence through every door.
+    """
+
+    def add(command: _F) -> _F:
+        for name, field in reversed(schema.model_fields.items()):
+            names = named.get(name, f"--{name.replace('_', '-')}")
+            if names is not None:
+                command = click.option(*names.split(), name, **_attributes(field))(command)
+        return command
+
+    return add
+
+
+def _attributes(field: FieldInfo) -> dict[str, Any]:
+    stated: dict[str, Any] = {"help": field.description, "required": field.is_required()}
+    readings = [each for each in field.metadata if isinstance(each, Reading)]
+    if field.annotation is bool:
+        return {**stated, "is_flag": True, "default": None}
+    if "tuple" in str(field.annotation) and not any(reading.one_text for reading in readings):
+        return {**stated, "multiple": True, "help": f"{field.description} May be repeated."}
+    words = next((each.document["enum"] for each in readings if "enum" in each.document), ())
+    default = None if field.is_required() or field.default in (None, "", (), {}) else str(field.default)
+    return {**stated, "metavar": f"[{'|'.join(words)}]" if words else None, "default": default, "show_default": True}
+
+
+def read(schema: type[_R], stated: Mapping[str, Any]) -> _R:
+    """Return the request that options state; raises `InvalidRequest`, whose fields are the options' names."""
+    try:
+        return schema.model_validate({name: value for name, value in stated.items() if value not in (None, ())})
+    except InvalidRequest as error:
+        raise error.renamed(option_names()) from None
+
+
+def option_names() -> dict[str, str]:
+    """Return the running command's options as they are typed, by name."""
+    return {each.name or "": each.opts[0] for each in click.get_current_context().command.params}

@@ -1,0 +1,35 @@
+"""Where a model call's answer came from, and which tokens it cost: the one rule that every count goes by."""
+
+from __future__ import annotations
+
+import msgspec
+
+from harnesslab.core.trace.events import ModelCall, Usage
+
+SERVED = "served"
+"""Key in an event's `extra` that says where its answer came from, where it was not asked for live."""
+COPIED = "is_copied_context"
+"""Key in `extra` of a call that an importer found copied from another rollout, where it was paid."""
+_LIVE = "live"
+
+
+def served(event: ModelCall) -> bool:
+    """Say whether an answer came from a cache, a record or another rollout; one that went live after a miss did not."""
+    source = event.extra.get(SERVED)
+    from_record = isinstance(source, str) and not source.startswith(_LIVE)
+    return event.served_from_cache is True or from_record or event.extra.get(COPIED) is True
+
+
+def stated(event: ModelCall) -> Usage:
+    """Return the tokens that a call states, whoever pays for them; a negative count is no count."""
+    usage = event.usage or Usage()
+    wrong = [name for name in usage.__struct_fields__ if (value := getattr(usage, name)) is not None and value < 0]
+    return msgspec.structs.replace(usage, **dict.fromkeys(wrong)) if wrong else usage
+
+
+def spent(event: ModelCall) -> Usage:
+    """Return the tokens that a call cost: all unknown where it states none, none where its answer was served.
+
+    A request that failed cost what its engine says it did.
+    """
+    return Usage() if served(event) else stated(event)
