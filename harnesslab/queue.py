@@ -34,6 +34,7 @@ def application(config: Config) -> Celery:
     for name in ("queue", "processed", "control"):
         (spool / name).mkdir(parents=True, exist_ok=True)
     folders = {
+        # the same folder both ways: kombu writes to the one and reads from the other, and moves nothing between them
         "data_folder_in": str(spool / "queue"),
         "data_folder_out": str(spool / "queue"),
         "processed_folder": str(spool / "processed"),

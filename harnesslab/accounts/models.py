@@ -12,7 +12,7 @@ class Role(models.TextChoices):
     """What a user may do; each role includes the ones before it."""
 
     VIEWER = "viewer", "viewer"
-    """Reads."""
+    """Reads everything, changes nothing."""
     OPERATOR = "operator", "operator"
     """Imports, annotates, queues reruns."""
     ADMIN = "admin", "admin"

@@ -101,6 +101,8 @@ def nested_within(value: JSON, depth: int) -> bool:
 
 def _is_plain(value: JSON, depth: int) -> bool:
     """Say whether msgspec's encoder writes `value` exactly as RFC 8785 would."""
+    # Where the two part: the order of keys beyond ASCII (UTF-16 units there), floats that are whole or have an exponent
+    # (ECMAScript's form there), and integers beyond 2^53 - 1.
     kind = type(value)
     if kind is str or value is None or kind is bool:
         return True

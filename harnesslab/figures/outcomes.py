@@ -13,7 +13,7 @@ _LABELLED = 60
 THIN = 0.2
 """A gap that is hardly seen; without any, Plotly sets an inline style, which the pages' policy forbids."""
 _WRITTEN = 1200
-"""Up to so many cells bear a glyph."""
+"""Cells up to which each bears a glyph; more would be unreadable."""
 _KINDS: tuple[tuple[str, str, frozenset[str]], ...] = (
     ("○", "var:cell-failed", frozenset({"failed_verification", "step_cap", "timeout", "no_valid_action", "refused"})),
     ("✕", "var:cell-crash", frozenset({"crash"})),

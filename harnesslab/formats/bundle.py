@@ -89,6 +89,7 @@ def write(
         "seals.txt": "".join(f"{seal.hex()}\n" for seal in recorded).encode(),
         "trace.jsonl": trace_lines(header, manifest, trace),
     }
+    # every payload inside: there is no store beside a bundle where shared ones could be kept
     for chunk in packing.pack(trace.events, trace.payloads):
         members[f"chunks/{chunk.number:04d}.zst"] = chunk.data
     for name, report in (reports or {}).items():
@@ -198,6 +199,7 @@ def _check_signature(archive: Archive) -> str:
         raise SealBroken(
             "the signature doesn't fit the list of members", where="bundle.json or signature.json"
         ) from None
+    # no list names this member, so that a byte that isn't checked here could be changed without showing
     if signature != {"algorithm": "ed25519", "public_key": key, "signature": value}:
         raise SealBroken("more or less than a signature", where="signature.json")
     if canonical_bytes(signature) != _member(archive, "signature.json"):
@@ -229,6 +231,7 @@ def _check_trace(
     first = trace.events[0]
     if isinstance(first, RolloutStarted) and first.manifest and first.manifest != manifest.digest:
         raise SealBroken("the trace names another manifest", where="manifest.json")
+    # the list's digest says only that the exporter put it there; people read it as the sealed trace
     if trace_lines(header, manifest, trace) != _member(archive, "trace.jsonl"):
         raise SealBroken("the readable trace is not the sealed one", where="trace.jsonl")
 

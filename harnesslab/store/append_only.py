@@ -9,7 +9,9 @@ from __future__ import annotations
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 TABLES = ("store_event", "store_chunk")
+# not store_looseevent: packing deletes its rows, and until then their seals, which are in store_event, show a change
 
+# 20 is `KEY_SHIFT`, written out since triggers live in the database: another number needs a migration
 _PURGED = "SELECT 1 FROM store_purge WHERE rollout_id = OLD.key >> 20"
 _CREATE = {
     "sqlite": (
@@ -19,6 +21,7 @@ _CREATE = {
         ),
         "CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table} WHEN NOT EXISTS (" + _PURGED + ") "
         "BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END",
+        # REPLACE deletes a row without firing delete triggers, unless recursive_triggers is on
         (
             "CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table} "
             "WHEN EXISTS (SELECT 1 FROM {table} WHERE key = NEW.key) "

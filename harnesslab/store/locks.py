@@ -18,7 +18,11 @@ _FILES = 64
 
 @contextmanager
 def held(name: str) -> Iterator[None]:
-    """Hold a lock until the block ends, waiting for it first; it isn't to be taken twice."""
+    """Hold a lock until the block ends, waiting for it first.
+
+    Hold one at a time: on SQLite two names may share a file, and a second `flock` of it would block its own process for
+    ever. Take it outside a transaction: released inside one, it would be free before what was written can be seen.
+    """
     number = int.from_bytes(sha256(name.encode("utf-8", "surrogateescape"))[:8], signed=True)
     with _advisory(number) if connection.vendor == "postgresql" else _file(number % _FILES):
         yield
@@ -31,6 +35,7 @@ def _advisory(number: int) -> Iterator[None]:
     try:
         yield
     finally:
+        # inside a transaction that failed, PostgreSQL would refuse this, and the session would keep the lock
         with suppress(DatabaseError), connection.cursor() as cursor:  # a broken connection has let go already
             cursor.execute("SELECT pg_advisory_unlock(%s)", [number])
 

@@ -50,6 +50,7 @@ _shutting_down = False
 @app.task(name=TASK)
 def run_job(job_id: int) -> None:
     """Make one attempt at a job, unless another worker has it or it has ended."""
+    # a message that is dropped costs nothing: the row stays queued, and the sweeper wakes another worker
     claimed = None if _shutting_down else jobs.claim(job_id)
     if claimed is None:
         return

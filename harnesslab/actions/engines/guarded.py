@@ -13,7 +13,7 @@ from harnesslab.core.running.ports import EnginePort, Exchange, Failure, Failure
 
 
 class GuardedEngine:
-    """Takes a ticket for every request."""
+    """Takes a ticket of the engine for every request; one that is not granted in time is a failure, never raised."""
 
     def __init__(
         self, engine: EnginePort, kept: Slots, engine_id: int, ceiling: int, model: str, stopped: Callable[[], bool]
@@ -25,6 +25,7 @@ class GuardedEngine:
         """Wait for its turn, then make one attempt."""
         try:
             with turn(self._slots, self._id, self._ceiling, timeout, self._stopped) as waited:
+                # waiting counts against the request's own time; what is left is never 0, which would be no attempt
                 exchange = self._engine.ask(request, timeout=max(0.1, timeout - waited), on_text=on_text)
                 return dataclasses.replace(exchange, waited=waited)
         except TryLater as error:
@@ -45,5 +46,5 @@ class GuardedEngine:
         return self._engine.health()
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections to the server."""
         self._engine.close()

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class Slots(Protocol):
-    """Where tickets are kept."""
+    """Tickets for the requests to engines, by the id of the engine and the random name of the holder."""
 
     def ask(self, engine_id: int, ceiling: int, holder: str) -> bool:
         """Take a ticket, or renew it; True once it is granted."""
@@ -66,6 +66,8 @@ class DatabaseSlots:
                 EngineTicket.objects.filter(holder=holder).update(until=until)
                 return True
             waiting = [name for name, granted in held if not granted]
+            # A free place is kept for whoever stands ahead, though this one asks first. The price of the order: a place
+            # is idle for up to one poll, and for up to TTL_S where the one ahead was killed while it waited.
             ahead = waiting.index(holder) if holder in waiting else len(waiting)
             granted = ahead < ceiling - (len(held) - len(waiting))
             if holder in waiting:
@@ -97,6 +99,8 @@ for _, gone in ipairs(redis.call('ZRANGEBYSCORE', holders, '-inf', '(' .. ms)) d
   end
 end
 """
+# One script, so that nothing comes between looking at the line and taking a place. The clock is Redis's own, since
+# those of workers differ. A free place waits for whoever stands ahead, as in `DatabaseSlots.ask`.
 _ASK = (
     _PURGE
     + """
@@ -168,6 +172,7 @@ def turn(slots: Slots, engine_id: int, ceiling: int, timeout: float, stopped: Ca
         with _renewed(slots, engine_id, ceiling, holder):
             yield time.monotonic() - began
     finally:
+        # also where it was never granted: a ticket that still waits would hold up those behind it until it runs out
         slots.give_back(engine_id, holder)
 
 
@@ -201,6 +206,9 @@ def _renew(kept: Slots, engine_id: int, ceiling: int, holder: str, left: threadi
     try:
         while not left.is_set():
             try:
+                # The answer isn't looked at: a request that was sent can't be called back. Where its ticket ran out and
+                # was removed, this queues it anew at the end of the line, and until it is answered the engine may hold
+                # one request more than its ceiling.
                 kept.ask(engine_id, ceiling, holder)
             except (DatabaseError, redis.RedisError) as error:  # the next renewal may come before it runs out
                 log.warning("a ticket of engine %s is not renewed: %s", engine_id, error)

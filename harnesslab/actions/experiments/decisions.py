@@ -65,6 +65,7 @@ def decide(experiment: Experiment, criterion_name: str, changed: Collection[str]
         raise _refused(row, error) from None
     found = attributed(before, after, changed)
     document = _grounds(row, found, differences).beside(decision)
+    # by the first that judged it: a verdict that the branch may have been moved by isn't written over
     Experiment.objects.filter(pk=row.pk, verdict="").update(
         decision=frozen(document), verdict=decision.outcome, reason=storable(decision.reason, 200)
     )

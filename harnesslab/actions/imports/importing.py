@@ -54,7 +54,7 @@ def import_unit(unit: Unit, *, project: str = "", progress: Progress | None = No
         return _import(unit, project, progress)
     except HarnessLabError as error:
         return ImportResult(unit.name, "refused", reason=error.sentence)
-    except (DatabaseError, InterruptedError):
+    except (DatabaseError, InterruptedError):  # says nothing of the file: the job is tried again, or was stopped
         raise
     except Exception as error:  # of an importer, which must not end the import of a thousand other files
         log.exception("the importer failed at %r", unit.name)
@@ -63,7 +63,7 @@ def import_unit(unit: Unit, *, project: str = "", progress: Progress | None = No
 
 
 def _import(unit: Unit, project: str, progress: Progress | None) -> ImportResult:
-    unit = unit.in_memory()
+    unit = unit.in_memory()  # read once: what is stored of a file that changes meanwhile is what the digest is of
     digest = unit.digest()
     with held(f"import {digest}"):
         known = SourceFile.objects.filter(digest=digest).first()
@@ -79,6 +79,7 @@ def _read(unit: Unit, digest: str, known: SourceFile | None, project: str, progr
     found = recognise(unit)
     importer, report = found.importer, Report()
     source, ids = known, []
+    # an import that was killed left whole rollouts, each with its position in the file: those aren't stored again
     stored = dict(known.rollouts.values_list("position", "pk")) if known is not None else {}
     records = _records(found, report)
     if records:
@@ -102,7 +103,7 @@ def _read(unit: Unit, digest: str, known: SourceFile | None, project: str, progr
         )
     refresh(_experiments_of(source))
     source.skipped = [[storable(where), storable(why)] for where, why in skipped]
-    source.complete = True
+    source.complete = True  # last, since whoever finds it takes the import for done
     source.save(update_fields=["skipped", "complete"])
     status = "partial" if skipped else "imported"
     return ImportResult(unit.name, status, importer.NAME, ids, _summary(skipped), skipped, len(records))

@@ -63,7 +63,7 @@ def _spool(file: Upload, name: str, project: str, user: User) -> dict[str, Any]:
             content.update(chunk)
     digest = content.hexdigest()
     payload: dict[str, object] = {"path": str(place), "name": name, "project": project, "digest": digest}
-    with held(f"upload {digest}"):
+    with held(f"upload {digest}"):  # else two requests could both find no job, and queue two
         job = Job.objects.filter(payload__digest=digest, payload__project=project).exclude(state__in=ENDED).first()
         if job is None:
             job = enqueue("import", payload, user=user)

@@ -13,6 +13,7 @@ from django.db import DatabaseError, connection
 
 from harnesslab.actions.jobs import lifecycle as jobs
 
+# two beats may be lost before the lease runs out
 BEAT_S = jobs.LEASE.total_seconds() / 3
 PROGRESS_S = 0.5
 """Progress is written at most this often."""
@@ -20,7 +21,11 @@ log = logging.getLogger(__name__)
 
 
 class HeldLease:
-    """Beats until it is left; `refused` once the row says that the job is no longer ours, or was cancelled."""
+    """Beats until it is left.
+
+    `refused` once the row says that the job is no longer ours or was cancelled, or once no beat got through for a whole
+    lease, after which another worker may have it.
+    """
 
     def __init__(self, job_id: int, token: str, shutting_down: Callable[[], bool]) -> None:
         self.job_id = job_id
@@ -35,7 +40,7 @@ class HeldLease:
 
     @property
     def refused(self) -> bool:
-        """Whether the work must stop because the row said so."""
+        """Whether the work must stop: the row said so, or could not be asked for as long as a lease lasts."""
         return self._refused.is_set()
 
     def progress(self, done: int, message: str) -> bool:
@@ -80,7 +85,10 @@ class HeldLease:
             self._beaten = time.monotonic()
         except DatabaseError as error:  # the next beat comes before the lease ends
             log.warning("no heartbeat for job %s: %s", self.job_id, error)
+            # `progress` and `stopped` beat on the work's own connection, which must not be closed inside a transaction
+            # of it; outside one, a broken connection is closed, so that the next beat opens another.
             if not connection.in_atomic_block:
                 connection.close()
+            # the sweeper may have given the job on by now, though no row could say so here
             if time.monotonic() - self._beaten > jobs.LEASE.total_seconds():
                 self._refused.set()

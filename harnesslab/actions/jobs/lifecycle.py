@@ -48,6 +48,7 @@ def enqueue(
         if known is not None:
             return known
     try:
+        # a savepoint where the caller has a transaction: PostgreSQL would give up all of it for a key that is taken
         with transaction.atomic():
             job = Job.objects.create(
                 kind=kind,
@@ -214,6 +215,8 @@ def sweep() -> int:
     waiting job would pile up messages behind a long one.
     """
     now = timezone.now()
+    # Each statement below asks anew and takes its rows out, so that what is left at last has an attempt left; a beat
+    # that comes in between takes its row out too.
     expired = Job.objects.all().expired(now)
     lost = "the worker was lost"
     cancelled = expired.filter(cancel_requested=True).update(

@@ -40,7 +40,7 @@ def mirror_to(project: Project, address: str, *, experiment: str = "", user: Use
 
 
 def turn_off(project: Project) -> None:
-    """Stop keeping a copy; what is there stays."""
+    """Stop copying to the server; what was copied stays there."""
     Mirror.objects.filter(pk=get_mirror(project).pk).update(enabled=False)
 
 

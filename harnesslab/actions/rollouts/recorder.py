@@ -119,7 +119,9 @@ class Recorder:
 
     @transaction.atomic
     def finish(self, ending: RolloutEnding) -> Rollout:
-        """Close the trace, pack it and store the outcome."""
+        """Close the trace, pack it and store the outcome; where that fails, this recorder is spent."""
+        # A failure rolls back rows that `flush` below has already forgotten, so that nothing here can be tried again.
+        # What was stored before stays open, and `interrupt` closes it.
         self.builder.close(ending.outcome, state=ending.state, diff=ending.diff, error=ending.error)
         self.flush()
         # every event was added to the tally once, when it was sealed: the trace is not read again to be counted
@@ -131,6 +133,8 @@ class Recorder:
 @transaction.atomic
 def interrupt(rollout_id: int) -> Rollout:
     """Close a rollout whose recorder is gone, as interrupted; raises `Conflict` where it has ended."""
+    # No lock is held: the closing event takes the next key. Of this and a recorder that is only slow, whoever inserts
+    # that key second fails with IntegrityError, and all of its transaction is undone.
     rollout = get_rollout(rollout_id)
     if rollout.head is not None:
         raise Conflict("the rollout has already ended", where=f"rollout {rollout_id}")
@@ -139,6 +143,7 @@ def interrupt(rollout_id: int) -> Rollout:
     step = kept.events[-1].step if kept.events else 0
     closing = RolloutEnded(outcome=Outcome.INTERRUPTED, count=count, step=step, error="its recorder was lost")
     trace = Trace((*kept.events, closing), kept.payloads, kept.digests)
+    # from the first event on: the next seal also needs each agent's running list digests, which no row keeps
     head = seals.seals(trace)[-1]
     insert(Event, EVENT_COLUMNS, [(key(rollout_id, count - 1), KINDS.index(kind_of(closing)), step, head, None, None)])
     ending = RolloutEnding(Outcome.INTERRUPTED, error="its recorder was lost")

@@ -46,7 +46,7 @@ def alone(project_id: int) -> AbstractContextManager[None]:
 
 
 def advance(training_id: int) -> None:
-    """Do all that can be done of a training now, and close its experiments that have ended.
+    """Do all that can be done of a training now, and close its experiments that have ended; takes the lock of `alone`.
 
     An expected failure stops it with its sentence, to be taken up; any other one is said too, and fails it.
     """
@@ -130,9 +130,11 @@ def _measure_baseline(iteration: Iteration) -> bool:
         tried = Experiment.objects.filter(
             training=training, revision=iteration.base_commit, kind=ExperimentKind.BASELINE
         ).count()
+        # numbered, since the key of a baseline that was cancelled or could not be measured would give that one again
         key = f"training {training.pk} baseline {iteration.number} {tried}"
         with transaction.atomic():  # a kill leaves all of it or nothing, so that nothing is measured twice
             made = measure(training.project, iteration.base_commit, training.panel, plan.measure, purpose, key=key)
+            # git knows no rollback: what a kill leaves is a ref of an experiment that isn't there, which hurts nobody
             repository_of(training.project).keep_experiment(made.name, made.revision)
             Iteration.objects.filter(pk=iteration.pk).update(baseline=made)
         return True
@@ -225,6 +227,7 @@ def _judge(iteration: Iteration, candidate: Experiment) -> bool:
         except Conflict as error:
             return _close(iteration, IterationState.INVALID, error.sentence)
         row = get_measured(candidate.pk)
+    # the verdict is stored before git moves: after a kill in between the branch is moved by the stored verdict
     if row.verdict == Verdict.PROMOTED:
         repository_of(iteration.training.project).promote(iteration.base_commit, iteration.commit)
     return _close(iteration, _ENDS[Verdict(row.verdict)], row.reason)

@@ -18,6 +18,7 @@ GRACE_S = 2.0
 
 def main() -> None:
     """Watch the pipe on standard input, then end what is left."""
+    # what is sent to all of the server must not end the one process that ends what is left of it
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     groups: set[int] = set()

@@ -52,6 +52,8 @@ class Guard:
 
     def __init__(self) -> None:
         script = str(Path(__file__).with_name("guard.py"))
+        # A session of its own, so that what ends the supervisor's terminal doesn't end the guard with it. The programs
+        # don't inherit the pipe (`close_fds`): one that held it open would keep the guard waiting for ever.
         self._process = subprocess.Popen(  # noqa: S603 - our own script
             [sys.executable, "-S", "-E", script], stdin=subprocess.PIPE, text=True, start_new_session=True
         )
@@ -129,7 +131,7 @@ class Supervisor:
             start_new_session=True,  # Ctrl-C reaches the supervisor alone, and a group can be ended whole
             pass_fds=child.program.sockets,
         )
-        self._guard.began(process.pid)
+        self._guard.began(process.pid)  # before anything else can fail: until then nobody would end it
         child.process, child.started_at = process, time.monotonic()
         assert process.stdout is not None  # noqa: S101 - it was asked for above
         child.forwarder = threading.Thread(target=self._forward, args=(child.program.name, process.stdout), daemon=True)
@@ -159,6 +161,7 @@ class Supervisor:
         for process in processes:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.0, deadline - time.monotonic()))
+            # not before it was waited for: workers give their jobs back when they are asked to end
             self._kill_group(process.pid)
             process.wait()
             self._guard.ended(process.pid)

@@ -55,6 +55,7 @@ def align(a: Sequence[Item], b: Sequence[Item]) -> list[Row]:
     The longest common subsequence is kept; what it leaves out between two kept rows is paired in order where
     the kinds match; an item left out on both sides with the same digest is a move.
     """
+    # rapidfuzz compares items by their hash alone: that of a small number is the number, so that none are confused
     numbers: dict[Hashable, int] = {}
     left = [numbers.setdefault(item.digest, len(numbers)) for item in a]
     right = [numbers.setdefault(item.digest, len(numbers)) for item in b]
@@ -144,7 +145,7 @@ class Summary:
     equal: int
     """Rows that the contract counts as equal."""
     scrubbed: int
-    """Those of them that the rules made equal."""
+    """Rows among `equal` that only the rules made so."""
     changed: int
     moved: int
     only_a: int

@@ -233,6 +233,7 @@ def _result(left: ToolCall, right: ToolCall, declared: Sequence[ConditionPair]) 
         return Finding(Cause.TIMING, "the same command was retried a different number of times", evidence)
     if left.has_result != right.has_result:
         return Finding(Cause.UNKNOWN, "the result of the call is recorded in one and not in the other", evidence)
+    # nothing that was returned differs, so what does is how the harness passed it on (`seen`)
     if len(evidence) == 1 and same(left.result, right.result):
         why = "the harness showed the model the same result in another form"
         return harness_finding(why, (pair("seen", left.seen, right.seen),), declared)

@@ -26,7 +26,7 @@ class TextSpan:
 def spans(a: str, b: str) -> list[TextSpan]:
     """Return the runs of two texts in reading order; joining the equal ones and one side's gives that side."""
     pieces_a, pieces_b = _pieces(a, b)
-    numbers: dict[str, int] = {}
+    numbers: dict[str, int] = {}  # as in `alignment.align`
     left = [numbers.setdefault(piece, len(numbers)) for piece in pieces_a]
     right = [numbers.setdefault(piece, len(numbers)) for piece in pieces_b]
     found: list[TextSpan] = []

@@ -1,7 +1,7 @@
 """The explicit list of conditions that a manifest/1 states, and which of them make up the measurement identity.
 
 The list is frozen, since all that was stored under it is digested by it: a further condition is a further version in
-`manifest_schemas.py`.
+`schemas.py`.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from harnesslab.core.trace.seals import ListDigests
 
 REQUEST_WIDTH = 16
 ANSWER_WIDTH = 8
-_SEED_KEYS = frozenset({"seed", "user", "metadata", "request_id"})
-"""Settings that don't change what is asked."""
+_UNASKED = frozenset({"seed", "user", "metadata", "request_id"})
+"""Settings that don't change what is asked of the model: the seed, and names for the provider's own bookkeeping."""
 
 
 class RequestDigests:
@@ -31,6 +31,7 @@ class RequestDigests:
         A request that an importer rebuilt has none: what the harness sent may have differed, so that two of them
         being equal shows nothing.
         """
+        # also for a rebuilt call, which has no digest: the running list of its agent must take every call
         request = self._request(event)
         if event.fidelity is Fidelity.REBUILT:
             return None, None
@@ -39,7 +40,7 @@ class RequestDigests:
     def _request(self, event: ModelCall) -> bytes:
         added = [self._reader.payload_digest(position) for position in event.input.add]
         given = self._inputs.change(event.agent, event.input.keep, added)
-        settings = {key: value for key, value in event.settings.items() if key not in _SEED_KEYS}
+        settings = {key: value for key, value in event.settings.items() if key not in _UNASKED}
         tools = "" if event.tools is None else self._reader.payload_digest(event.tools).hex()
         return sha256(canonical_bytes([event.model, given.hex(), tools, settings]))[:REQUEST_WIDTH]
 

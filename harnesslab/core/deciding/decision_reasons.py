@@ -12,7 +12,7 @@ from harnesslab.core.deciding.secondary import FavouredSide
 from harnesslab.core.measuring.attribution import Attribution
 
 FEW = 4
-"""So many names are written out in short."""
+"""Names that a reason spells out before it only counts the others."""
 
 
 class ComparedReward(msgspec.Struct, frozen=True):

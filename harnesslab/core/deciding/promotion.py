@@ -42,7 +42,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
     invalid_infra_tasks: tuple[str, ...] = ()
     """Cases of the candidate whose verdict can't be trusted."""
     baseline_untrusted: tuple[str, ...] = ()
-    """The same of the baseline."""
+    """Cases of the baseline whose verdict can't be trusted."""
     secondary_rewards: tuple[Secondary, ...] = ()
     p: float | None = None
     """Two-sided, where the criterion tests."""
@@ -208,7 +208,7 @@ class Paired:
 
 
 def _compared(metrics: Iterable[Metric], baseline: Cells, candidate: Cells) -> tuple[Secondary, ...]:
-    """Compare in order until one decides; one that can't be read passes on."""
+    """Compare in order until one favours a side; a tie, or a value that a side lacks, passes to the next."""
     found: list[Secondary] = []
     for metric in metrics:
         found.append(metric.compare(baseline, candidate))
@@ -218,4 +218,4 @@ def _compared(metrics: Iterable[Metric], baseline: Cells, candidate: Cells) -> t
 
 
 CRITERIA: Mapping[str, Criterion] = {each.name: each for each in (StrictPareto(), StrictParetoBothSides(), Paired())}
-"""Those that come with the lab."""
+"""The criteria that come with the lab, by name."""

@@ -61,11 +61,11 @@ class Metric(msgspec.Struct, frozen=True):
 
 def _scorable(baseline: Cells, candidate: Cells) -> set[str]:
     """Return the cases that both sides measured to an end that carries meaning."""
-    ran = UNSCORABLE | {Outcome.NOT_RUN}
+    no_end = UNSCORABLE | {Outcome.NOT_RUN}
     return {
         case
         for case in baseline.keys() & candidate.keys()
-        if all(cell.outcome not in ran for cell in (*baseline[case], *candidate[case]))
+        if all(cell.outcome not in no_end for cell in (*baseline[case], *candidate[case]))
     }
 
 
@@ -103,6 +103,10 @@ def _sum_steps(side: Cells, cases: Iterable[str]) -> int:
 
 
 def _steps_of(cell: Cell) -> int:
+    """Return a cell's tool calls, or its turns where no statistics of its trace are stored.
+
+    These are two different counts: one turn may call several tools, or none. A sum over cells of both kinds mixes them.
+    """
     return cell.anatomy.actions if cell.anatomy is not None else cell.steps
 
 
@@ -119,5 +123,5 @@ INVALID_FIRST_ATTEMPTS = Metric("invalid_first_attempts", _invalid, detail=_vali
 STEPS_USED = Metric("steps_used", _steps)
 TESTS_PASSED = Metric("verifier_tests_passed", _tests, higher_is_better=True)
 GENERIC: tuple[Metric, ...] = (INVALID_FIRST_ATTEMPTS, STEPS_USED)
-"""As harness-training has them."""
+"""The secondary rewards of harness-training, in its order."""
 ALL: tuple[Metric, ...] = (*GENERIC, TESTS_PASSED)

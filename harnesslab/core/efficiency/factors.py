@@ -29,9 +29,9 @@ class Answers(StrEnum):
     """Which answers are counted."""
 
     BILLED = "billed"
-    """Those an engine gave."""
+    """Answers that an engine gave."""
     USED = "used"
-    """Those served from a cache or a record too, as if each had been asked for."""
+    """Answers served from a cache or a record too, as if each had been asked for."""
 
 
 class Cases(StrEnum):
@@ -39,14 +39,14 @@ class Cases(StrEnum):
 
     ALL = "all"
     COMMON = "common"
-    """Measured in every one."""
+    """Cases that every experiment measured."""
     SOLVED = "solved"
-    """Solved in every one."""
+    """Cases that every experiment solved."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is counted."""
+    """Which tokens of which answers are counted."""
 
     kind: TokenKind = TokenKind.OUTPUT
     answers: Answers = Answers.BILLED

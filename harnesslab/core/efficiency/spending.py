@@ -51,9 +51,9 @@ class Spending:
     useful: Ratio
     """Tokens of solved rollouts of all tokens."""
     contributors: tuple[Contributor, ...]
-    """The cases with the most tokens that solved nothing."""
+    """The cases with the most tokens in trials that didn't solve; other trials of the same case may have."""
     unsolved: Ratio
-    """What those cases together make of all that solved nothing."""
+    """Tokens of the `contributors` of all tokens that were not spent on solves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,11 +21,11 @@ class After:
 
     steps: int
     running: int
-    """Made a further step."""
+    """Rollouts that made a further step."""
     solved: int
-    """Had ended solved."""
+    """Rollouts that had ended solved."""
     cut: int
-    """Had been cut off by a cap of steps or time: they might have gone on."""
+    """Rollouts that a cap of steps or time had cut off: they might have gone on."""
 
 
 @dataclass(frozen=True, slots=True)

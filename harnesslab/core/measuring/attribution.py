@@ -78,14 +78,15 @@ def origin_of(
 ) -> tuple[DifferenceOrigin, str, int | None]:
     """Say where a difference comes from: (origin, mechanism that fired first, step at which it did).
 
-    `changed` are the mechanisms that the candidate is said to change; None where nobody said so, when those count
-    that fire otherwise than in the baseline.
+    `changed` are the mechanisms that the candidate is said to change; None: take every mechanism whose firings
+    differ between the two.
     """
     if divergence is None:
         return (DifferenceOrigin.VERDICT if flipped else DifferenceOrigin.SAME), "", None
     mechanism, step = first_firing(_changed(changed, before, after), before, after)
     if step is not None and step <= divergence.step:
         return DifferenceOrigin.MECHANISM, mechanism, step
+    # a declared condition of the environment explains what a tool returned, which is no doing of the changed harness
     if divergence.cause in _HARNESS_CAUSES and divergence.boundary in ("harness", "model"):
         return DifferenceOrigin.HARNESS, mechanism, step
     return DifferenceOrigin.INCIDENTAL, mechanism, step

@@ -105,7 +105,7 @@ def _why_not(trace: Trace, calls: Sequence[ToolCall], tests: Sequence[TestResult
         return "a command harness runs its own tools, so that there is no chain of commands"
     if other := next((call.name for call in calls if call.name != RUN), ""):
         return f"it called {other}, which workers don't run"
-    unsafe = unsafe_fork(trace, trace.steps + 1)
+    unsafe = unsafe_fork(trace)
     if unsafe is not None:
         return unsafe.why
     if any(test.passed is None for test in tests):

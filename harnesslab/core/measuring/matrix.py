@@ -1,4 +1,9 @@
-"""Agent × scenario × trial matrices: what their trials add up to, with the rounding of the published summaries."""
+"""Matrices of harness-matrix (see `formats/harness_matrix`): what their trials add up to.
+
+The words, the tables and the rounding are those of the summaries that harness-matrix writes beside its results. Its
+cell is an agent with its model: what `core.measuring.cells` calls so, a case and trial, is a `MatrixTrial` here. Its
+harness is the runtime around the agent: *without harness* sets aside what only that runtime spoiled.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 SHAPES = ("described_no_action", "no_action", "wrong_surface", "attempt_refused", "committed_wrong", "unsettled")
-"""The ways in which a trial fails, as the matrices name them."""
+"""The ways in which a trial fails, as harness-matrix names them.
+
+Its own words for three: `described_no_action` knew the mechanism and never reached for it, `wrong_surface` did the job
+in the workspace and reported success, `attempt_refused` reached for it and got the details wrong.
+"""
 COMMONEST = 12
 """Rows of the table of shapes by scenario."""
 
@@ -26,7 +35,7 @@ class MatrixTrial:
     eventual: bool = False
     """Right in the end, also after refusals."""
     excused: bool = False
-    """Not right at once for a failure of the runtime alone."""
+    """Not right at once, and harness-matrix says that its runtime alone is to blame (`blocked_only_by_harness`)."""
     hard_fails: int = 0
     shape: str = ""
     cost: float = 0.0
@@ -43,7 +52,7 @@ class TrialTally:
     skipped: int
     one_shot: int
     without_harness: int
-    """One-shot trials, and those that only the runtime kept from it."""
+    """One-shot trials, with those that are `excused` and were right in the end."""
     eventual: int
     hard_fails: int
     cost: float
@@ -81,7 +90,7 @@ class MatrixSummary:
 
 
 def tally(trials: Iterable[MatrixTrial]) -> TrialTally:
-    """Add trials up."""
+    """Add trials up; what a skipped one states is left out of every sum but `trials` and `skipped`."""
     given = list(trials)
     ran = [trial for trial in given if not trial.skipped]
     failures = Counter(name for trial in ran for name in trial.failures)
@@ -100,7 +109,7 @@ def tally(trials: Iterable[MatrixTrial]) -> TrialTally:
 
 
 def summarise(trials: Sequence[MatrixTrial]) -> MatrixSummary:
-    """Add a matrix up."""
+    """Add the trials of one matrix up, as a whole and by every part; order is that of first mention."""
     cells = list(dict.fromkeys(trial.cell for trial in trials))
     groups = {trial.scenario: trial.group for trial in trials}
     return MatrixSummary(

@@ -52,7 +52,7 @@ def sign_flip(differences: Sequence[float], *, seed: int) -> tuple[float, int]:
     Few differing cases are enumerated; of many, `DRAWS` assignments are drawn and the observed one is counted in.
     """
     moved = [value for value in differences if value]
-    seen = abs(math.fsum(moved)) - _NEARLY
+    seen = abs(math.fsum(moved)) - _NEARLY  # assignments as extreme as the observed one differ by rounding alone
     if not moved:
         return 1.0, 0
     if len(moved) <= EXACT:

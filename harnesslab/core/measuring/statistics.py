@@ -40,6 +40,7 @@ def wilson(k: int, n: int, z: float = Z95) -> tuple[float, float]:
     centre = share + z * z / (2 * n)
     spread = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n
+    # exactly 0 and 1 at the ends, where rounding would leave a remainder
     low = 0.0 if k == 0 else (centre - spread) / scale
     high = 1.0 if k == n else (centre + spread) / scale
     return low, high

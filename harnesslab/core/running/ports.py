@@ -116,7 +116,7 @@ class Health:
 
 
 class EnginePort(Protocol):
-    """A model server."""
+    """A model server, asked by one attempt at a time; see `runtime/engines` for those there are."""
 
     def ask(self, request: ModelRequest, *, timeout: float, on_text: Callable[[str], bool] | None = None) -> Exchange:
         """Make one attempt; never raises for what the server does. `on_text` gets streamed text, an empty one for
@@ -134,7 +134,7 @@ class EnginePort(Protocol):
         """Say whether it answers."""
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections to the server."""
 
 
 class EngineDown(HarnessLabError):
@@ -154,7 +154,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """What a command did."""
+    """The end of a command that ran in a sandbox, and what it put out."""
 
     output: bytes
     """Standard output and error together as they came, cut to the limit with a marker."""
@@ -179,7 +179,7 @@ class Limits:
     memory: int = 512 * 1024 * 1024
     """Bytes of resident memory, all processes together."""
     disk: int = 256 * 1024 * 1024
-    """Bytes of the work folder and of /tmp together."""
+    """Bytes of the work folder, /tmp and /dev/shm together."""
     file: int = 128 * 1024 * 1024
     """Bytes of one file."""
     files: int = 200_000

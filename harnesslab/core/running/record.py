@@ -83,7 +83,7 @@ class Record:
         self._trace = trace
         self._rules = tuple(rules)
         self._models: dict[bytes, deque[tuple[int, tuple[ModelCall, ...]]]] = defaultdict(deque)
-        self._by_step: deque[tuple[int, tuple[ModelCall, ...]]] = deque()
+        self._in_order: deque[tuple[int, tuple[ModelCall, ...]]] = deque()
         self._tools: dict[bytes, deque[tuple[int, ToolCall]]] = defaultdict(deque)
         self._users = deque(event for event in trace.events if isinstance(event, UserTurn) and event.simulated)
         self._clocks = deque(event for event in trace.events if isinstance(event, ClockRead))
@@ -104,7 +104,7 @@ class Record:
                 if event.error is None:
                     self._add(found)
                 else:
-                    failed[event.agent] = found
+                    failed[event.agent] = found  # until its agent's next call says whether that tries it again
             elif isinstance(event, ToolCall) and (event.has_result or event.error is not None):
                 self._tools[_tool_key(event.name, event.arguments, event.raw)].append((index, event))
         for left in sorted(failed.values(), key=lambda item: item.index):
@@ -112,7 +112,7 @@ class Record:
 
     def _add(self, found: _Asked) -> None:
         self._models[found.key].append((found.index, found.attempts))
-        self._by_step.append((found.index, found.attempts))
+        self._in_order.append((found.index, found.attempts))
 
     def model(self, key: bytes) -> tuple[ModelCall, ...] | None:
         """Serve a request: the recorded attempts, failed ones first; None is a miss."""
@@ -120,12 +120,12 @@ class Record:
 
     def model_in_order(self) -> tuple[ModelCall, ...] | None:
         """Serve the next recorded answer whatever was asked: a frozen prefix under another harness revision."""
-        return self._serve(self._by_step)
+        return self._serve(self._in_order)
 
     def _serve(self, waiting: deque[tuple[int, tuple[ModelCall, ...]]] | None) -> tuple[ModelCall, ...] | None:
         while waiting:
             index, attempts = waiting.popleft()
-            if index not in self._served:
+            if index not in self._served:  # each answer waits in two queues, by its key and in order
                 self._served.add(index)
                 return attempts
         return None

@@ -98,18 +98,24 @@ class RerunPlan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
 
 @dataclass(frozen=True, slots=True)
 class Unsafe:
-    """Why a fork after a step can't be rebuilt, and the last step that can be forked at."""
+    """Why a fork can't be rebuilt, and the last step that can be forked at: that of the call which may not repeat.
 
-    step: int
+    A fork at that step is safe, since the step itself runs anew and nothing of it has to be rebuilt.
+    """
+
     why: str
     nearest: int
 
 
-def unsafe_fork(trace: Trace, step: int) -> Unsafe | None:
-    """Say why the environment before `step` can't be rebuilt by running its commands again; None where it can."""
+def unsafe_fork(trace: Trace, step: int | None = None) -> Unsafe | None:
+    """Say why the environment before `step` can't be rebuilt by running its commands again; None where it can.
+
+    Without a step, the environment is that at the end of the trace.
+    """
     for event in trace.events:
-        if isinstance(event, ToolCall) and event.step < step and (why := _unrepeatable(event)):
-            return Unsafe(event.step, why, event.step)
+        before = step is None or event.step < step
+        if isinstance(event, ToolCall) and before and (why := _unrepeatable(event)):
+            return Unsafe(why, event.step)
     return None
 
 

@@ -294,6 +294,7 @@ def from_json(value: JSON) -> AnyEvent:
     except UnicodeEncodeError as error:  # of the sentence that would name an unknown kind
         raise msgspec.ValidationError(f"no such kind of event: {error.object!a}") from None
     except msgspec.ValidationError:
+        # a typed field may hold NaN, infinity or a big integer, stored as {"$number": …}: only then are tags numbers
         if b'"$number"' not in canonical_bytes(value):
             raise
         return msgspec.convert(with_numbers(value), type=AnyEvent)  # type: ignore[no-any-return]

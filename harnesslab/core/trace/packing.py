@@ -61,6 +61,8 @@ def pack(
     lines = [_header(0, 0, {})]
     size, first_event, first_payload = 0, 0, 0
     for index, event in enumerate(events):
+        # The last event takes every payload that is left, also those that no event names: a payload is found by its
+        # position, so the table must come back whole.
         needed = needs(event, named) if index + 1 < len(events) else len(payloads)
         added = event_lines(event, payloads, range(named, needed), elsewhere)
         named = needed
@@ -68,7 +70,7 @@ def pack(
         size += sum(map(len, added))
         if isinstance(event, ModelCall):
             windows.open(event)
-        if size >= CHUNK_BYTES and index + 1 < len(events):
+        if size >= CHUNK_BYTES and index + 1 < len(events):  # not after the last one, so that no chunk is empty
             yield PackedChunk(number, first_event, first_payload, compress(b"\n".join(lines)))
             number, size, first_event, first_payload = number + 1, 0, index + 1, named
             lines = [_header(first_event, first_payload, windows.state())]
@@ -172,7 +174,10 @@ def needs(event: AnyEvent, named: int) -> int:
     """Return how many payloads must have been written before an event."""
     if not isinstance(event, ModelCall):
         return named
-    return max((named, *(position + 1 for position in event.input.add), (event.tools or 0) + (event.tools is not None)))
+    positions = [*event.input.add]
+    if event.tools is not None:
+        positions.append(event.tools)
+    return max([named, *(position + 1 for position in positions)])
 
 
 def _integer(value: JSON) -> int:

@@ -8,7 +8,7 @@ from harnesslab.core.trace.events import AnyEvent, ModelCall
 
 
 def tried_again(events: Sequence[AnyEvent], at: int) -> bool:
-    """Say whether an event is a request that failed, and whose next attempt came right after it."""
+    """Say whether an event is a request that failed, and that its agent's next request tries again."""
     failed = events[at]
     if not isinstance(failed, ModelCall) or failed.error is None:
         return False

@@ -38,8 +38,9 @@ class ListDigests:
 class Sealer:
     """Computes the seals of a trace as its events come."""
 
-    def __init__(self, head: bytes = GENESIS) -> None:
-        self.head = head
+    def __init__(self) -> None:
+        # A sealer can't be taken up from a head: it also needs the running digests of each agent's list.
+        self.head = GENESIS
         self._inputs = ListDigests()
 
     def seal(self, event: AnyEvent, payload_digests: Sequence[bytes]) -> bytes:
@@ -65,6 +66,7 @@ def seals(trace: Trace) -> list[bytes]:
 
 def verify(trace: Trace, recorded: Sequence[bytes]) -> None:
     """Check a trace against its recorded seals; raises `SealBroken` naming the first event that differs."""
+    # seals are over the payloads' digests, so that these must be right before seals say anything of payloads
     for index, (payload, known) in enumerate(zip(trace.payloads, trace.digests, strict=True)):
         if sha256(canonical_bytes(payload)) != known:
             raise SealBroken("the content is not what its digest says", where=f"payload {index}")

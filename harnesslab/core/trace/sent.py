@@ -19,7 +19,7 @@ WHOLE_EVERY = 32
 
 @dataclass(frozen=True, slots=True)
 class SentBody:
-    """A body as it is kept."""
+    """What is stored of one body."""
 
     text: str
     """What follows the common beginning; bytes that are no UTF-8 as lone surrogates."""

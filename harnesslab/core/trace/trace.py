@@ -31,7 +31,7 @@ class Trace:
 
     @property
     def steps(self) -> int:
-        """Number of agent turns: distinct steps in which anything but the harness's own record happened."""
+        """Number of agent turns: the distinct steps with a model call, or with anything where there is none."""
         return len({event.step for event in self.events if isinstance(event, ModelCall)}) or len(
             {event.step for event in self.events}
         )
@@ -119,7 +119,11 @@ class TraceBuilder:
         return self.answer(ModelCall(agent=agent, input=window, tools=schemas, **fields))
 
     def ask(self, messages: Sequence[JSON], *, tools: JSON = None, agent: str = "") -> tuple[Window, int | None]:
-        """Return (window, position of the tool schemas) of a request whose call `answer` appends next."""
+        """Return (window, position of the tool schemas) of a request whose call `answer` appends next.
+
+        Where a trace is made, answer before the next `ask` of the same agent: this list counts as sent from here on,
+        so that a second window would be a change of a list that no event holds.
+        """
         return self._window(agent, messages), None if tools is None else self.payload(tools)
 
     def answer(self, event: ModelCall) -> ModelCall:
@@ -132,7 +136,7 @@ class TraceBuilder:
         """Describe a message list as a change of the agent's previous one, comparing values, not digests."""
         previous = self._sent.get(agent)
         current = list(messages)
-        if previous is None:
+        if previous is None:  # the last call came by `add`, so that its list is known by positions alone
             positions = self._windows.state().get(agent, [])
             previous = [self.payloads[position] for position in positions]
         keep = _common_prefix(previous, current)

@@ -46,7 +46,7 @@ class Archive:
             if not self.whole:
                 return _salvaged(self.data, info)
             with zipfile.ZipFile(io.BytesIO(self.data)) as archive, archive.open(info) as stream:
-                data = stream.read(info.file_size + 1)
+                data = stream.read(info.file_size + 1)  # a byte more than stated shows, without reading all of it
         except _FAULTS as error:
             raise FormatRefused(f"the member is damaged: {error}", where=f"{self.name}: {member}") from error
         if len(data) > info.file_size:
@@ -95,6 +95,7 @@ def _local_members(data: bytes) -> Iterator[zipfile.ZipInfo]:
     while at >= 0 and at + _LOCAL.size <= len(data):
         _, _, flags, method, _, _, crc, packed, size, name_length, extra = _LOCAL.unpack_from(data, at)
         start = at + _LOCAL.size + name_length + extra
+        # sizes that only follow the data, or are in a zip64 field: its end can't be told without the directory
         if flags & 8 or packed == 0xFFFFFFFF or size == 0xFFFFFFFF or start + packed > len(data):
             at = data.find(_SIGNATURE, at + 4)
             continue

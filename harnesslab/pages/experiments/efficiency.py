@@ -80,7 +80,7 @@ def _with(request: HttpRequest, name: str, value: str) -> str:
 
 
 def _figures(found: Efficiency) -> dict[str, dict[str, Any]]:
-    """Draw what there is to draw."""
+    """Draw the figures that have data."""
     sides = found.sides
     names = {side.letter: side.title if len(sides) <= FEW else side.letter for side in sides}
     used = [(names[side.letter], side.tools) for side in sides]

@@ -44,7 +44,7 @@ class TokenDifference(ReadModel):
 
     @property
     def left_out(self) -> int:
-        """How many positions after those shown there are."""
+        """Number of token positions after the last listed one."""
         return max(self.counts) - self.rows[-1].position - 1
 
 

@@ -62,7 +62,7 @@ class Against(ReadModel):
     refused: list[str]
     """Conditions that differ, so that the two are no comparison."""
     differences: list[ConditionDifference]
-    """Different ones first."""
+    """Conditions that differ, then those that are only not shown equal."""
 
     @property
     def unknown(self) -> list[str]:
@@ -83,7 +83,7 @@ class ComparedCase(ReadModel):
     case: str
     cells: list[list[ComparedCell]]
     differs: bool
-    """Whether it is solved here and not there, of those that have it."""
+    """Whether some experiments that measured it solved it and others didn't."""
 
 
 class ExperimentComparison(ReadModel):
@@ -92,7 +92,7 @@ class ExperimentComparison(ReadModel):
     contenders: list[Contender]
     against: list[Against]
     cases: list[ComparedCase]
-    """Those that differ first."""
+    """Every case of any of them; first those that differ."""
     differing: int
 
 

@@ -44,7 +44,7 @@ class RequestPage(ReadModel):
     repeated: int
     """Requests sent more than once."""
     unstable: int
-    """Those of them with more than one answer."""
+    """Repeated requests with more than one answer."""
     rebuilt: int
     """Model calls left out because an importer rebuilt their input."""
     next: int | None

@@ -59,7 +59,7 @@ class StoryRow(ReadModel):
     flips: int | None
     metrics: dict[str, float]
     value: float | None
-    """What the figure shows."""
+    """The number that the figure draws for it."""
     started_at: datetime | None
 
 

@@ -60,6 +60,8 @@ class AgentBoundary:
         self._ending = threading.Event()
         self._over: Problem | None = None
         self._bytes = 0
+        # Requests get their keys in the order in which they came, and their places in the trace in that in which they
+        # were answered, which need not be the same: a builder of its own follows the former.
         self._scratch = TraceBuilder()
         self._keys = RequestKeys(self._scratch.payloads, episode.rules)
         self.failed: str = ""

@@ -11,7 +11,7 @@ JOIN_S = 5.0
 
 
 class Askers:
-    """Does jobs in threads, as many as there are jobs at once; each thread leaves by `leave`."""
+    """Does jobs in threads, as many as there are jobs at once; each thread calls `leave` before it ends."""
 
     def __init__(self, leave: Callable[[], None]) -> None:
         self._leave = leave
@@ -21,7 +21,7 @@ class Askers:
         self._busy = 0
 
     def give(self, job: Callable[[], None]) -> None:
-        """Have a job done."""
+        """Have a job done by a free thread, or a further one; beyond `MOST` of them it waits."""
         with self._lock:
             self._busy += 1
             if self._busy > len(self._threads) and len(self._threads) < MOST:
@@ -52,4 +52,4 @@ class Askers:
                     with self._lock:
                         self._busy -= 1
         finally:
-            self._leave()
+            self._leave()  # a ticket in the database opened a connection of this thread, which nobody else can close

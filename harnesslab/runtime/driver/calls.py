@@ -76,7 +76,7 @@ def count(episode: DrivenEpisode, exchange: Exchange) -> None:
 
 
 def served_call(episode: DrivenEpisode, request: Request, window: Window, event: ModelCall, label: str) -> ModelCall:
-    """Return a recorded call as it is served again."""
+    """Return the event of a request that a recorded call answers."""
     return ModelCall(
         **{
             **{name: getattr(event, name) for name in event.__struct_fields__},

@@ -119,6 +119,7 @@ def _git(place: Path, *arguments: str, allowed: tuple[int, ...] = (0,)) -> bytes
 
 def _write_out(archive: bytes, folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
+    # beside it and renamed when it is whole: the folder's name promises a commit, also after a kill
     made = Path(tempfile.mkdtemp(dir=folder.parent))
     try:
         write_out(archive, made)

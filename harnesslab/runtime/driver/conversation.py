@@ -40,6 +40,7 @@ class Conversation:
         self._reader = threading.Thread(target=self._read, name="harness output", daemon=True)
         self._reader.start()
         self._bytes = 0
+        # a harness that reads nothing holds up a thread that writes to its pipe, never the one that has the deadlines
         self._answers: queue.Queue[bytes | None] = queue.Queue(maxsize=MOST_UNREAD)
         self._writer = threading.Thread(target=self._write, name="harness input", daemon=True)
         self._writer.start()
@@ -79,6 +80,7 @@ class Conversation:
     def close(self) -> None:
         """End the harness and all it started."""
         self._child.kill()
+        # it may wait to put a line into a full queue, and sees the end of the stream only once that is taken
         while self._reader.is_alive():
             try:
                 self._lines.get(timeout=0.1)

@@ -87,7 +87,7 @@ class Inbox:
             return OVER
         self._items.put(question)
         while not question.done.wait(POLL_S):
-            if self._closed.is_set():
+            if self._closed.is_set():  # perhaps after the look above: nobody takes questions any more
                 return OVER
         return question.reply or OVER
 

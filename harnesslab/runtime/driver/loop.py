@@ -63,6 +63,7 @@ def _talk(episode: DrivenEpisode, spawn: Callable[[], Child], after_step: Callab
                 after_step()
                 conversation.send(reply, episode.deadline, episode.stopped)
     except HarnessSilent as error:
+        # that the time is used up or a stop was asked for says more than that nothing was heard
         try:
             episode.remaining()
         except Ended as end:

@@ -50,7 +50,7 @@ class Nowhere:
         raise SandboxRefused(_WHY)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there is nothing to close."""
 
 
 def recipe_of(name: str, case: str, engine: str) -> Recipe:

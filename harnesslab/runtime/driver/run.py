@@ -27,7 +27,7 @@ SDK_FOLDER = "/sdk"
 
 
 def _nothing() -> None:
-    """Leave nothing behind."""
+    """Do nothing: the default of `RolloutParts.leave`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,7 @@ class Talks:
         for talk in self._talks:
             common = _common(talk.messages, request.messages)
             whole = common == len(talk.messages) == len(request.messages)
+            # a system prompt alone makes no conversation, but a request of nothing else that comes again goes on
             if (common > opening or whole) and common > longest:
                 found, longest = talk, common
         if found is None:

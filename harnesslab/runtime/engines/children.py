@@ -81,7 +81,7 @@ class LlamaProcess:
         self.stopping = True
         if self.process.stdin is not None:
             with contextlib.suppress(OSError):
-                self.process.stdin.close()
+                self.process.stdin.close()  # the server ends with its standard input
         try:
             self.process.wait(1.0)
         except subprocess.TimeoutExpired:
@@ -153,7 +153,7 @@ def _told(child: LlamaProcess, key: str) -> bytes:
     if given is None or told is None:
         return b""
     with contextlib.suppress(OSError), told, selectors.DefaultSelector() as selector:
-        given.write(key.encode() + b"\n")
+        given.write(key.encode() + b"\n")  # arguments and environment can be read by other processes
         given.flush()
         selector.register(told, selectors.EVENT_READ)
         if selector.select(START_S):

@@ -41,6 +41,7 @@ class Fleet:
 
     def ensure(self, configuration: Configuration) -> dict[str, JSON]:
         """Return where a child of this configuration listens, starting it where none runs; raises `ChildFailed`."""
+        # a lock a configuration: two that ask for one start it once, and no other waits while a model loads
         with self._lock_of(configuration.key):
             child = self._children.get(configuration.key)
             if child is not None and not child.running:
@@ -124,7 +125,7 @@ class Fleet:
         with self._lock:
             closed = self._closed
             self._children[configuration.key] = child
-        if closed:
+        if closed:  # while it loaded: `close` could not know of it
             child.stop()
         took = time.monotonic() - began
         self._say(f"llama.cpp {child.process.pid} listens at {child.facts.get('address')} after {took:.1f} s")
@@ -140,7 +141,7 @@ class Fleet:
     def _note_ending(self, child: LlamaProcess) -> None:
         ending = child.ending()
         with self._lock:
-            if self._children.get(child.configuration.key) is child:
+            if self._children.get(child.configuration.key) is child:  # another may run in its place by now
                 del self._children[child.configuration.key]
             if child.process.pid in self._endings:
                 return

@@ -159,6 +159,7 @@ def _lock(home: Path, stopping: threading.Event, *, wait: bool) -> IO[str] | Non
 def _serve(home: Path, fleet: Fleet, stopping: threading.Event, *, while_held: bool) -> None:
     with reachable(home) as path:
         Path(path).unlink(missing_ok=True)  # of a host that was killed; the lock says that none lives
+        # the socket gets its mode as it is made: a later chmod would leave it open for a moment
         before = os.umask(0o077)
         server = _Server(path, fleet)
         os.umask(before)

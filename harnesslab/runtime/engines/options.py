@@ -12,7 +12,7 @@ from harnesslab.core.errors import InvalidValue
 
 
 class Options:
-    """Options as given; `done` refuses those that nobody asked for."""
+    """Options of a registration; `done` refuses those whose names were never read."""
 
     def __init__(self, kind: str, given: Mapping[str, JSON]) -> None:
         self._kind = kind

@@ -24,6 +24,7 @@ def reachable(home: Path) -> Iterator[str]:
         return
     if not Path("/proc/self/fd").is_dir():
         raise InvalidValue("the path is too long for a socket", where=path, hint="choose a home with a shorter path")
+    # by the open folder's number, which the kernel follows however long the folder's own path is
     folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{folder}/{SOCKET}"

@@ -24,6 +24,7 @@ class Events:
     def feed(self, piece: bytes) -> list[bytes]:
         """Return the data of the events that are whole now; raises `ValueError` for a line without end."""
         self._rest += piece
+        # an end of a line that the network cut in two waits in the rest until its second half comes
         *lines, rest = self._rest.replace(b"\r\n", b"\n").split(b"\n")
         if len(rest) > LONGEST_LINE:
             raise ValueError(f"a line of the stream is longer than {LONGEST_LINE:,} bytes")

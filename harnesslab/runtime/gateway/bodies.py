@@ -23,13 +23,13 @@ class Bad(Exception):
 
 
 class BodyBudget(Protocol):
-    """Bounds what is held at once."""
+    """Bounds the bytes of bodies that are held at once, over all connections."""
 
     def take(self, count: int) -> bool:
-        """Take bytes, if there are so many left."""
+        """Reserve a number of bytes; False where there are not so many left."""
 
     def give_back(self, count: int) -> None:
-        """Let others have them."""
+        """Release reserved bytes."""
 
 
 def read_body(source: BinaryIO, headers: Message, held: BodyBudget) -> tuple[bytes, int]:
@@ -38,16 +38,18 @@ def read_body(source: BinaryIO, headers: Message, held: BodyBudget) -> tuple[byt
     if headers.get("Content-Encoding", "identity").lower() != "identity":
         raise Bad("the body is compressed, which the gateway does not take", 415)
     if coding:
+        # where two lengths are stated, what one reader takes for the body is the next request for another
         if lengths or coding.strip().lower() != "chunked":
             raise Bad("the length of the body is ambiguous")
         return _chunked(source, held)
+    # `isascii`, since `isdigit` also says yes to digits that `int` refuses, such as superscripts
     if len(lengths) != 1 or not (lengths[0].isascii() and lengths[0].isdigit()) or len(lengths[0]) > 18:
         raise Bad("a request needs one Content-Length", 411 if not lengths else 400)
     return _whole(source, int(lengths[0]), held)
 
 
 def _whole(source: BinaryIO, length: int, held: BodyBudget) -> tuple[bytes, int]:
-    _take(length, 0, held)
+    _take(length, 0, held)  # before the first byte: what is promised at once can also be sent at once
     try:
         data = bytearray()
         _fill(source, data, length, time.monotonic() + BODY_S)
@@ -91,6 +93,7 @@ def _take(count: int, before: int, held: BodyBudget) -> None:
 def _fill(source: BinaryIO, data: bytearray, count: int, deadline: float) -> None:
     left = count
     while left:
+        # not `read`, which waits for all of it: a client that drips would never meet the deadline
         piece = source.read1(min(left, _PIECE))  # type: ignore[attr-defined]
         if not piece:
             raise Bad("the body ended before its length")

@@ -72,7 +72,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """Answer a request for the model."""
         path = self._inside()
         if path not in DIALECTS and path != COUNTING:
-            self.close_connection = True
+            self.close_connection = True  # its body wasn't read, and would be taken for the next request
             self._nothing_here()
             return
         dialect = DIALECTS.get(path, DIALECTS["/v1/messages"])

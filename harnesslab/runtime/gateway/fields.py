@@ -50,7 +50,7 @@ class Fields:
         return value
 
     def among(self, names: Collection[str]) -> dict[str, JSON]:
-        """Take those of the named fields that are stated."""
+        """Take the fields of these names, without those that the request doesn't state."""
         return {name: self._values.pop(name) for name in names if name in self._values}
 
     def without(self, name: str, allowed: Sequence[JSON]) -> None:
@@ -64,7 +64,7 @@ class Fields:
         raise RequestRefused(f"the gateway can't pass on {what} of {self._where}")
 
     def done(self) -> None:
-        """Refuse what nobody took."""
+        """Refuse a request with fields that nobody took, since they can't be passed on; raises `RequestRefused`."""
         if self._values:
             self.refuse(", ".join(map(excerpt, sorted(self._values))))
 

@@ -21,14 +21,14 @@ IN_FLIGHT = 128 * 1024 * 1024
 
 
 class Bytes:
-    """How many bytes may be held at once."""
+    """A budget of bytes that connections share."""
 
     def __init__(self, most: int) -> None:
         self._left = most
         self._lock = threading.Lock()
 
     def take(self, count: int) -> bool:
-        """Take bytes; False where there are not so many left."""
+        """Reserve a number of bytes; False where there are not so many left."""
         with self._lock:
             if count > self._left:
                 return False
@@ -36,7 +36,7 @@ class Bytes:
             return True
 
     def give_back(self, count: int) -> None:
-        """Let others have them."""
+        """Release reserved bytes."""
         with self._lock:
             self._left += count
 
@@ -45,7 +45,7 @@ class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
     """Serves each connection in a thread, up to a number of them."""
 
     daemon_threads = True
-    block_on_close = False
+    block_on_close = False  # an agent may hold a connection for as long as it likes
     request_queue_size = CONNECTIONS
     allow_reuse_address = True
 
@@ -122,6 +122,7 @@ class Gateway:
 
     def close(self) -> None:
         """Stop listening and end every connection; may be called twice."""
+        # new ones first: one that began after the last look would never be ended
         self._server.shutdown()
         self._server.server_close()
         self._server.end_connections()

@@ -85,7 +85,7 @@ def _attend(
 
 
 def _read(reading: int, feed: Callable[[bytes], object]) -> bool:
-    """Take what is there, and say whether more may come."""
+    """Pass on the bytes that have come, and say whether more may come."""
     data = os.read(reading, _READ_BYTES)
     feed(data)
     return bool(data)

@@ -46,6 +46,8 @@ class Box:
 
     def _start(self, place: Place, held: HeldPins) -> Mapping[str, object]:
         self.channel, theirs = socket.socketpair()
+        # Neither end blocks: last words are taken as far as they came, and who complains without end loses words, not
+        # the worker's time.
         reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._complaints, self._heard = reading, b""
         fds: Sequence[int] = ()
@@ -105,7 +107,7 @@ class Box:
             return None
         if got is None:
             return None
-        frames.close(got[1])
+        frames.close(got[1])  # none was asked for; kept ones would fill the worker's table of open files
         return got[0]
 
     def epitaph(self) -> str:

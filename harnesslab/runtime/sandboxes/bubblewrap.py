@@ -118,6 +118,7 @@ class BubblewrapSandbox(OneAtATime):
 
     def write(self, files: Mapping[str, bytes]) -> None:
         """Put files into the work folder by relative path, with fixed times."""
+        # as an open file: messages are bounded, and JSON has no bytes
         source = os.memfd_create("files")
         try:
             with open(source, "wb", closefd=False) as target:
@@ -183,7 +184,7 @@ class BubblewrapSandbox(OneAtATime):
                 else:
                     name = self._box.ask(request, [writing])
             finally:
-                os.close(writing)
+                os.close(writing)  # while this side holds it too, the reading end never sees the end
             return attend(self._box, name, reading, feed, timeout=timeout, check=check)
         finally:
             os.close(reading)

@@ -44,7 +44,7 @@ class BubblewrapChild:
 
     def kill(self) -> None:
         """End it and all it started; may be called twice."""
-        self._killed = True
+        self._killed = True  # first, else the thread that attends takes the end for a loss and says so
         self._box.close()
         self._ended.wait(10)
         for stream in (self.stdin, self.stdout):

@@ -33,6 +33,7 @@ _STOP_SECONDS = 0.5
 _GRACE_SECONDS = 10.0
 _FILES_SECONDS = 120.0
 _IDLE = ("sleep", "2147483647")
+# run as the commands' user: `-O` finds that user's processes besides this shell, and -1 reaches no other's
 _SWEEP = (
     'for p in /proc/[0-9]*; do [ "${p#/proc/}" != $$ ] && [ -O "$p" ] && left=1; done; '
     '[ -z "$left" ] || { echo left; kill -9 -1; }'

@@ -54,7 +54,7 @@ def frames(connection: socket.socket, output: Callable[[bytes], object], errors:
 
 
 def exactly(connection: socket.socket, size: int) -> bytes:
-    """Return so many bytes, or nothing at the end."""
+    """Return exactly `size` bytes, or none where the stream ends before."""
     found = b""
     while len(found) < size:
         more = connection.recv(size - len(found))

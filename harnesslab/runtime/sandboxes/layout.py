@@ -66,6 +66,7 @@ def launch(place: Place, held: HeldPins, *, user: int | None) -> Launch:
         arguments += ["--perms", "0444", "--ro-bind-data", str(fds[-1]), path]
     for inside, host in {**shown, **_sockets(place), **_readable(place)}.items():
         arguments += [*_parents(inside), "--ro-bind", host, inside]
+    # last of all: bubblewrap works in order, and what is shown needs its folders made first
     arguments += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK]
     command = [python, "-I", "-S", "-B", "-X", "utf8", "-W", "ignore", "-c", _START]
     return Launch(command, arguments, fds, _setup(place, held, user))
@@ -132,6 +133,7 @@ def _system() -> Iterator[str]:
 
 
 def _writable(limits: Limits) -> Iterator[str]:
+    # the three share one limit: a tmpfs is memory, and with a limit each they could hold three times as much
     shared = limits.disk // 16
     temporary = limits.disk // 4
     yield from ("--perms", "1777", "--size", str(shared), "--tmpfs", "/dev/shm")  # noqa: S108  # inside

@@ -6,7 +6,7 @@ import hashlib
 
 
 class BoundedOutput:
-    """Bytes that may be far more than are kept."""
+    """An output of any length, of which at most about three limits are held."""
 
     def __init__(self, limit: int) -> None:
         self.size = 0
@@ -16,7 +16,7 @@ class BoundedOutput:
         self._sha256 = hashlib.sha256()
 
     def feed(self, data: bytes) -> None:
-        """Take more of it."""
+        """Take the next bytes of the output."""
         self.size += len(data)
         self._sha256.update(data)
         room = self._limit - len(self._head)
@@ -27,12 +27,12 @@ class BoundedOutput:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all of it."""
+        """SHA-256 of the whole output, hexadecimal."""
         return self._sha256.hexdigest()
 
     @property
     def excerpt(self) -> bytes:
-        """All of it, or its beginning and end with a marker between that says how much is left out."""
+        """The whole output, or its beginning and end with a marker between that says how much is left out."""
         if self.size <= self._limit:
             return bytes(self._head + self._tail)
         end = self._limit // 2

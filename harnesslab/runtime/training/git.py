@@ -20,6 +20,7 @@ _IDENTITY = {
     "GIT_COMMITTER_NAME": "HarnessLab",
     "GIT_COMMITTER_EMAIL": "training@harnesslab.invalid",
 }
+# a repository's own configuration can name programs for these, which would run as the worker does
 _QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "commit.gpgSign=false")
 
 

@@ -148,8 +148,9 @@ class Repository:
     def _forward(self, base: str, commit: str) -> None:
         tree = self._checked_out()
         if tree is not None:
-            git(tree, "merge", "--quiet", "--ff-only", commit)
+            git(tree, "merge", "--quiet", "--ff-only", commit)  # a moved ref alone would make the tree look changed
         else:
+            # git compares with the base as it moves the branch: a commit that came since the look isn't lost
             git(self.place, "update-ref", f"refs/heads/{self.branch}", commit, base)
 
     def _holds(self, commit: str, head: str) -> bool:

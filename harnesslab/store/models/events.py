@@ -73,7 +73,7 @@ class LooseEvent(models.Model):
 
 
 class Chunk(models.Model):
-    """A run of events with the payloads they are the first to name; see `core.packing`."""
+    """A run of events with the payloads they are the first to name; see `core.trace.packing`."""
 
     key = models.BigAutoField(primary_key=True)
     first_event = models.IntegerField()
@@ -95,7 +95,7 @@ class Blob(models.Model):
 
 
 class StoredPath(models.Model):
-    """A rollout's path under one contract, computed when first asked for; see `core.comparators.Path`."""
+    """A rollout's path under one contract, computed when first asked for; see `core.contracts.comparators.Path`."""
 
     rollout = models.ForeignKey(Rollout, on_delete=models.CASCADE, related_name="paths", db_index=False)
     contract = models.CharField(max_length=300)

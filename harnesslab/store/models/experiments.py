@@ -32,7 +32,7 @@ class Experiment(models.Model):
     name = models.CharField(max_length=200)
     """Its external id: as its source names it, else as it was named here."""
     kind = models.CharField(max_length=12, blank=True)
-    """See `core.experiments.Kind`; empty where the source doesn't say."""
+    """See `core.measuring.experiments.ExperimentKind`; empty where the source doesn't say."""
     state = models.CharField(max_length=12, default=domain.State.IMPORTED)
     revision = models.CharField(max_length=200, blank=True)
     parent_revision = models.CharField(max_length=200, blank=True)
@@ -40,7 +40,7 @@ class Experiment(models.Model):
     """External id of its baseline, which may not be here."""
     baseline = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, related_name="candidates")
     verdict = models.CharField(max_length=16, blank=True)
-    """See `core.experiments.Verdict`; empty where nothing was decided."""
+    """See `core.measuring.experiments.Verdict`; empty where nothing was decided."""
     reason = models.CharField(max_length=200, blank=True)
     mechanism = models.CharField(max_length=400, blank=True)
     """The change in one line."""
@@ -53,7 +53,7 @@ class Experiment(models.Model):
     total = models.IntegerField(null=True)
     training = models.ForeignKey(Training, on_delete=models.SET_NULL, null=True, related_name="experiments")
     plan = models.BinaryField(default=bytes)
-    """See `core.experiments.Plan`."""
+    """See `core.measuring.experiments.MeasuringPlan`."""
     decision = models.BinaryField(default=bytes)
     """The decision with all its reasons; an imported one verbatim."""
     certification = models.BinaryField(default=bytes)

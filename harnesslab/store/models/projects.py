@@ -13,7 +13,7 @@ class Project(models.Model):
 
     name = models.CharField(max_length=200)
     binding = models.BinaryField(default=bytes)
-    """See `core.experiments.Binding`; empty for a project that nothing is measured in."""
+    """See `core.measuring.experiments.Binding`; empty for a project that nothing is measured in."""
     prices = models.JSONField(default=dict)
     """Prices by model, in a currency unit per million tokens: `{model: {"input": , "cached": , "output": }}`."""
     created_at = models.DateTimeField(auto_now_add=True)
@@ -44,7 +44,7 @@ class PanelRevision(models.Model):
     panel = models.ForeignKey(Panel, on_delete=models.PROTECT, related_name="revisions")
     digest = models.CharField(max_length=64)
     body = models.BinaryField()
-    """See `core.panels.PanelDefinition`."""
+    """See `core.running.panels.PanelDefinition`."""
     cases = models.IntegerField()
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)

@@ -19,7 +19,7 @@ class RegressionCase(models.Model):
     parent = models.ForeignKey(Rollout, on_delete=models.CASCADE, related_name="regression_cases")
     from_step = models.IntegerField()
     predicate = models.JSONField()
-    """See `core.predicates.Predicate`."""
+    """See `core.running.predicates.Predicate`."""
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -35,7 +35,7 @@ class Rerun(models.Model):
 
     parent = models.ForeignKey(Rollout, on_delete=models.CASCADE, related_name="reruns")
     plan = models.JSONField()
-    """See `core.rerun.Plan`."""
+    """See `core.running.rerun.RerunPlan`."""
     level = models.CharField(max_length=12)
     """Comparison level of its finding: the strictest that the parent supports."""
     regression = models.ForeignKey(RegressionCase, on_delete=models.CASCADE, null=True, related_name="measurements")

@@ -68,7 +68,7 @@ class Rollout(models.Model):
     ended_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
     recipe = models.BinaryField(default=bytes)
-    """What it takes to run it again, see `core.recipe`; empty where nobody can."""
+    """What it takes to run it again, see `core.running.recipe`; empty where nobody can."""
     rerun = models.ForeignKey("store.Rerun", on_delete=models.SET_NULL, null=True, related_name="rollouts")
     """The rerun that made it."""
     attempt = models.IntegerField(default=0)

@@ -18,7 +18,7 @@ class Training(models.Model):
     panel = models.ForeignKey(PanelRevision, on_delete=models.PROTECT, related_name="trainings")
     state = models.CharField(max_length=12, default=TrainingState.RUNNING)
     plan = models.BinaryField()
-    """See `core.training.TrainingPlan`."""
+    """See `core.training.training.TrainingPlan`."""
     sentence = models.TextField(blank=True)
     """Where it is, or why it stopped."""
     key = models.CharField(max_length=80, null=True)  # noqa: DJ001 - null means no key, and is not unique

@@ -22,6 +22,7 @@ def send(channel: socket.socket, message: Mapping[str, object], fds: Sequence[in
     """Send one message, with open files that the other side gets as its own."""
     body = json.dumps(message).encode()
     data = memoryview(LENGTH.pack(len(body)) + body)
+    # what a socket takes at once may be less than all; the files go beside the first byte and must not be sent again
     sent = socket.send_fds(channel, [data], list(fds)) if fds else channel.send(data)
     channel.sendall(data[sent:])
 

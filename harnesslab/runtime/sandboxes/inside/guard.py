@@ -141,11 +141,12 @@ def program(machine: str, server: int) -> bytes:
         code += _rule(calls[name], _refuse(errno.ENOSYS))
     for name in ("clone", "unshare"):
         code += _rule(calls[name], _when(_BITS, 0, _NEW_USER))
-    for name in ("kill", "rt_sigqueueinfo"):
+    for name in ("kill", "rt_sigqueueinfo"):  # the server, its group, and everybody
         for target in (server, -server, -1):
             code += _rule(calls[name], _when(_EQUAL, 0, target))
     for name in ("tkill", "tgkill", "rt_tgsigqueueinfo", "pidfd_open", "prlimit64"):
         code += _rule(calls[name], _when(_EQUAL, 0, server))
+    # an owner of a file gets signals for what happens to it, of any number: another `kill`
     code += _rule(calls["fcntl"], _when(_EQUAL, 1, _SETOWN_EX))
     for target in (server, -server):
         both = _when(_EQUAL, 2, target)
@@ -162,6 +163,7 @@ def _refuse(error: int) -> bytes:
 
 
 def _when(test: int, argument: int, value: int) -> bytes:
+    # the lower half of an argument alone: process ids and flags are 32 bits, and both machines are little-endian
     return _step(_LOAD, _ARGUMENTS + 8 * argument) + _step(test, value, 0, 1) + _refuse(errno.EPERM)
 
 

@@ -99,7 +99,7 @@ class SandboxServer:
         if self.fixed_addresses:
             guard.fix_addresses()
         os.chdir("/work")
-        self.filter.apply()
+        self.filter.apply()  # last: it refuses the user namespace that `appear_as` makes
         program, environ = request["argv"], request["environ"]
         try:
             os.execvpe(program[0], program, environ)  # noqa: S606  # running commands is what this is for
@@ -120,7 +120,7 @@ class SandboxServer:
         processes = self.limits["processes"] + (self.own_tasks if self.user is None else 0)
         resource.setrlimit(resource.RLIMIT_NPROC, (processes, processes))
         if self.user is not None:
-            os.setgroups([])
+            os.setgroups([])  # before the user, who may not change groups any more
             os.setresgid(self.user, self.user, self.user)
             os.setresuid(self.user, self.user, self.user)
 
@@ -182,6 +182,7 @@ class SandboxServer:
         poll = select.poll()
         poll.register(handle, select.POLLIN)
         poll.register(self.channel, select.POLLIN)
+        # files that the worker wrote count too: a folder that is beyond the limit already must not end every command
         limit, most = None, max(self.limits["files"], files_made())
         try:
             while True:
@@ -193,6 +194,7 @@ class SandboxServer:
                 if limit is None:
                     limit = "" if ready else "files" if files_made() > most else None
                 if limit is not None:
+                    # all but init and this process; at every tick, since a fork may win against one signal
                     os.kill(-1, signal.SIGKILL)
         finally:
             os.close(handle)

@@ -111,6 +111,7 @@ def _enter(at: int, name: bytes, mode: int) -> int:
 
 
 def _leave(at: int, name: bytes, mode: int) -> int:
+    # by `..`, not by a path: no command runs that could move the folder, and no depth makes the name too long
     outer = os.open("..", _FLAGS | os.O_DIRECTORY, dir_fd=at)
     os.close(at)
     if mode & _OPENED != _OPENED:
