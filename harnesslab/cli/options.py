@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 from harnesslab.requests.refusals import InvalidRequest
 from harnesslab.requests.schema import RequestSchema
-from harnesslab.requests.values import Reading
+from harnesslab.requests.values import ValueReading
 
 _R = TypeVar("_R", bound=RequestSchema)
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -34,7 +34,7 @@ def options_of(schema: type[RequestSchema], **named: str | None) -> Callable[[_F
 
 def _attributes(field: FieldInfo) -> dict[str, Any]:
     stated: dict[str, Any] = {"help": field.description, "required": field.is_required()}
-    readings = [each for each in field.metadata if isinstance(each, Reading)]
+    readings = [each for each in field.metadata if isinstance(each, ValueReading)]
     if field.annotation is bool:
         return {**stated, "is_flag": True, "default": None}
     if "tuple" in str(field.annotation) and not any(reading.one_text for reading in readings):
@@ -44,10 +44,10 @@ def _attributes(field: FieldInfo) -> dict[str, Any]:
     return {**stated, "metavar": f"[{'|'.join(words)}]" if words else None, "default": default, "show_default": True}
 
 
-def read(schema: type[_R], stated: Mapping[str, Any]) -> _R:
+def read(schema: type[_R], values: Mapping[str, Any]) -> _R:
     """Return the request that options state; raises `InvalidRequest`, whose fields are the options' names."""
     try:
-        return schema.model_validate({name: value for name, value in stated.items() if value not in (None, ())})
+        return schema.model_validate({name: value for name, value in values.items() if value not in (None, ())})
     except InvalidRequest as error:
         raise error.renamed(option_names()) from None
 

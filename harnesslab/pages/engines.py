@@ -15,7 +15,7 @@ from harnesslab.actions.engines.slots import slots
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.http_errors import status_of
 from harnesslab.pages.access import needs, user_of
-from harnesslab.pages.forms import read, refusal, stated
+from harnesslab.pages.forms import form_values, read, refusal
 from harnesslab.pages.render import render
 from harnesslab.queries import engines as queries
 from harnesslab.requests.engines import KINDS, CeilingRequest, EngineRequest
@@ -32,7 +32,7 @@ def engine_register(request: HttpRequest) -> HttpResponse:
     """Register an engine and queue its first probe."""
     form = request.POST.dict()
     try:
-        made = actions.register(read(EngineRequest, stated(EngineRequest, form)), user_of(request))
+        made = actions.register(read(EngineRequest, form_values(EngineRequest, form)), user_of(request))
     except HarnessLabError as error:
         return _list(request, form, error)
     actions.ask_probe(made.pk, user=user_of(request))
@@ -60,7 +60,7 @@ def engine_ceiling(request: HttpRequest, engine_id: int) -> HttpResponse:
     """Set how many requests it gets at a time."""
     form = request.POST.dict()
     try:
-        asked = read(CeilingRequest, stated(CeilingRequest, form))
+        asked = read(CeilingRequest, form_values(CeilingRequest, form))
     except HarnessLabError as error:
         return _engine(request, engine_id, form, error)
     actions.set_ceiling(engine_id, asked.ceiling, user_of(request))

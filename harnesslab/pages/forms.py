@@ -22,7 +22,7 @@ NAMES = {"cases": "case", "from_step": "step"}
 BEFORE_THE_FIRST = -1
 
 
-def stated(schema: type[RequestSchema], sent: QueryDict | Mapping[str, str]) -> dict[str, Any]:
+def form_values(schema: type[RequestSchema], sent: QueryDict | Mapping[str, str]) -> dict[str, Any]:
     """Return what a form states of a schema's fields: a box that is not ticked is false, an empty text may be null."""
     document: dict[str, Any] = {}
     for name, field in schema.model_fields.items():

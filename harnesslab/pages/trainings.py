@@ -16,7 +16,7 @@ from harnesslab.core.errors import Conflict, HarnessLabError, NotFound
 from harnesslab.http_errors import status_of
 from harnesslab.pages.access import asks_for_part, needs, user_of
 from harnesslab.pages.experiments.choices import CASE, DEFAULTS, measuring_choices
-from harnesslab.pages.forms import key_of, read, refusal, stated
+from harnesslab.pages.forms import form_values, key_of, read, refusal
 from harnesslab.pages.render import render
 from harnesslab.queries.experiments.criteria import criterion_names
 from harnesslab.queries.panels import panel_rows
@@ -93,7 +93,7 @@ def _asked(sent: QueryDict) -> TrainingRequest:
     """Read the form; of the two ways to propose changes, the fields of the one that is hidden are left out."""
     command = sent.get("by") == "command"
     unused = ("patches",) if command else ("command", "timeout")
-    document = {name: value for name, value in stated(TrainingRequest, sent).items() if name not in unused}
+    document = {name: value for name, value in form_values(TrainingRequest, sent).items() if name not in unused}
     return read(TrainingRequest, document, {"patches": "command"} if command else None)
 
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from harnesslab.core.canonical import JSON
 from harnesslab.requests.refusals import refused
 from harnesslab.requests.schema import RequestSchema
-from harnesslab.requests.values import Reading, choice, encodable, text, whole, written
+from harnesslab.requests.values import ValueReading, choice, encodable, text, whole, written
 from harnesslab.runtime.engines import catalogue
 
 KINDS = catalogue.KINDS
@@ -73,7 +73,7 @@ class EngineRequest(RequestSchema):
     address: Annotated[str, text(_address)] = Field(default="", description="http://host:port; none where embedded.")
     model: Annotated[str, text(_model)] = Field(default="", description="The model as the server names it.")
     ceiling: Ceiling = Field(default=1, description="Most requests at a time, over all workers.")
-    options: Annotated[dict[str, JSON], Reading(_options, {"type": "object"})] = Field(
+    options: Annotated[dict[str, JSON], ValueReading(_options, {"type": "object"})] = Field(
         default={}, description="Options of the client, as a JSON object."
     )
     api_key_env: Annotated[str, text(_variable)] = Field(

@@ -12,7 +12,7 @@ from harnesslab.core.running.recipe import DRAWN, SAME
 from harnesslab.core.running.rerun import MOST_ATTEMPTS, SWITCHED, Mode, OnMiss, RerunPlan, Switch
 from harnesslab.requests.refusals import refused
 from harnesslab.requests.schema import RequestSchema
-from harnesslab.requests.values import Flag, Reading, choice, decimal, encodable, printable, text, whole, written
+from harnesslab.requests.values import Flag, ValueReading, choice, decimal, encodable, printable, text, whole, written
 
 ONE_OF_SEEDS = "same, drawn, or a number from 0 to 2^63-1"
 
@@ -46,7 +46,7 @@ def _switches(value: object) -> dict[str, object]:
     return {str(name): _SWITCH.read(switch) for name, switch in value.items()}
 
 
-_SWITCHES = Reading(_switches, {"type": "object", "additionalProperties": _SWITCH.document})
+_SWITCHES = ValueReading(_switches, {"type": "object", "additionalProperties": _SWITCH.document})
 Step = Annotated[int, whole(0, None, "no step: {}", hint="steps count from 0")]
 Attempts = Annotated[int, whole(1, MOST_ATTEMPTS, "{} attempts")]
 Seed = Annotated[str, text(_seed)]

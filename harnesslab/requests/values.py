@@ -30,7 +30,7 @@ def written(value: object) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class ValueReading:
     """Metadata of an annotated type: `read` returns the value, or raises what `refused` returns."""
 
     read: Callable[[object], object]
@@ -46,7 +46,7 @@ class Reading:
         return dict(self.document)
 
 
-def text(check: Callable[[str], None] | None = None, *, strip: bool = True) -> Reading:
+def text(check: Callable[[str], None] | None = None, *, strip: bool = True) -> ValueReading:
     """Read a text; `check` raises for one that can't be meant."""
 
     def read(value: object) -> str:
@@ -57,10 +57,10 @@ def text(check: Callable[[str], None] | None = None, *, strip: bool = True) -> R
             check(found)
         return found
 
-    return Reading(read, {"type": "string"})
+    return ValueReading(read, {"type": "string"})
 
 
-def whole(low: int, high: int | None, what: str, hint: str = "") -> Reading:
+def whole(low: int, high: int | None, what: str, hint: str = "") -> ValueReading:
     """Read a whole number; `what` says of one out of bounds that it is none."""
     bounds = hint or f"from {low} to {high:,}"
 
@@ -70,7 +70,7 @@ def whole(low: int, high: int | None, what: str, hint: str = "") -> Reading:
             raise refused(what.format(number), bounds)
         return number
 
-    return Reading(read, {"type": "integer", "minimum": low} | ({} if high is None else {"maximum": high}))
+    return ValueReading(read, {"type": "integer", "minimum": low} | ({} if high is None else {"maximum": high}))
 
 
 def _whole(value: object, hint: str) -> int:
@@ -86,7 +86,7 @@ def _whole(value: object, hint: str) -> int:
     return int(digits)
 
 
-def decimal(low: float, high: float, what: str, *, above: bool = False) -> Reading:
+def decimal(low: float, high: float, what: str, *, above: bool = False) -> ValueReading:
     """Read a finite number; `above` says that the lower bound is out of bounds itself."""
 
     def read(value: object) -> float:
@@ -95,7 +95,7 @@ def decimal(low: float, high: float, what: str, *, above: bool = False) -> Readi
             raise refused(what.format(f"{number:g}"), f"{'above' if above else 'from'} {low:g} to {high:,.0f}")
         return number
 
-    return Reading(read, {"type": "number", "exclusiveMinimum" if above else "minimum": low, "maximum": high})
+    return ValueReading(read, {"type": "number", "exclusiveMinimum" if above else "minimum": low, "maximum": high})
 
 
 def _float(value: object) -> float:
@@ -109,7 +109,7 @@ def _float(value: object) -> float:
     raise refused(f"{written(value)} is no number")
 
 
-def choice(of: Callable[[str], object], words: Iterable[str], noun: str, *, optional: bool = False) -> Reading:
+def choice(of: Callable[[str], object], words: Iterable[str], noun: str, *, optional: bool = False) -> ValueReading:
     """Read one of a few words; where it is optional, an empty text is none."""
     known = tuple(map(str, words))
 
@@ -120,7 +120,7 @@ def choice(of: Callable[[str], object], words: Iterable[str], noun: str, *, opti
             raise refused(f"no {noun}: {written(value)}", f"one of {', '.join(known)}")
         return of(value.strip())
 
-    return Reading(read, {"type": "string", "enum": list(known)})
+    return ValueReading(read, {"type": "string", "enum": list(known)})
 
 
 def _flag(value: object) -> bool:
@@ -129,11 +129,13 @@ def _flag(value: object) -> bool:
     return value
 
 
-Flag = Annotated[bool, Reading(_flag, {"type": "boolean"})]
+Flag = Annotated[bool, ValueReading(_flag, {"type": "boolean"})]
 """Whether something is so."""
 
 
-def texts(split: Callable[[str], Iterable[str]] | None = None, none: str = "", *, one_text: bool = False) -> Reading:
+def texts(
+    split: Callable[[str], Iterable[str]] | None = None, none: str = "", *, one_text: bool = False
+) -> ValueReading:
     """Read a list of texts; `split` parts a single one, `none` is said of an empty list where that is refused."""
 
     def read(value: object) -> tuple[str, ...]:
@@ -145,7 +147,7 @@ def texts(split: Callable[[str], Iterable[str]] | None = None, none: str = "", *
             raise refused(none)
         return tuple(value)
 
-    return Reading(read, {"type": "array", "items": {"type": "string"}}, one_text)
+    return ValueReading(read, {"type": "array", "items": {"type": "string"}}, one_text)
 
 
 def _shell_words(line: str) -> list[str]:

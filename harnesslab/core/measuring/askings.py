@@ -47,7 +47,7 @@ class Askings:
         self._open: dict[str, _Asking] = {}
         self._repairs: dict[str, list[int]] = {}
 
-    def asked(self, event: ModelCall, output: int | None) -> None:
+    def add_call(self, event: ModelCall, output: int | None) -> None:
         """Count a model call; `output` are the tokens that its answer cost, where it is known."""
         asking = self._asking_of(event)
         if event.error is not None:

@@ -16,7 +16,7 @@ import msgspec
 from harnesslab.core.canonical import JSON
 from harnesslab.core.measuring.askings import Askings, Repair
 from harnesslab.core.running.rollout import Outcome
-from harnesslab.core.trace.answers import served, spent, stated
+from harnesslab.core.trace.answers import served, spent, stated_usage
 from harnesslab.core.trace.events import AnyEvent, HarnessAction, ModelCall, ToolCall, Verification
 from harnesslab.core.trace.tool_uses import LARGEST, ToolUse, named, time_of
 from harnesslab.core.trace.trace import Trace
@@ -175,7 +175,7 @@ class Tally:
         )
 
     def _model(self, event: ModelCall) -> None:
-        free, cost, tokens = served(event), spent(event), stated(event)
+        free, cost, tokens = served(event), spent(event), stated_usage(event)
         self._steps.add(event.step)
         self._free += free
         self._billable += not free
@@ -189,7 +189,7 @@ class Tally:
         else:
             self._time("model", event.latency)
             self._time("waited", event.extra.get("waited"))
-        self._askings.asked(event, cost.output)
+        self._askings.add_call(event, cost.output)
         if event.error is None:
             self._numbers["served" if free else "calls"] += 1
             self._numbers["unstated"] += not free and tokens.input is None and tokens.output is None

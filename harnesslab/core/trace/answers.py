@@ -20,7 +20,7 @@ def served(event: ModelCall) -> bool:
     return event.served_from_cache is True or from_record or event.extra.get(COPIED) is True
 
 
-def stated(event: ModelCall) -> Usage:
+def stated_usage(event: ModelCall) -> Usage:
     """Return the tokens that a call states, whoever pays for them; a negative count is no count."""
     usage = event.usage or Usage()
     wrong = [name for name in usage.__struct_fields__ if (value := getattr(usage, name)) is not None and value < 0]
@@ -32,4 +32,4 @@ def spent(event: ModelCall) -> Usage:
 
     A request that failed cost what its engine says it did.
     """
-    return Usage() if served(event) else stated(event)
+    return Usage() if served(event) else stated_usage(event)

@@ -18,7 +18,7 @@ from harnesslab.core.errors import Conflict, HarnessLabError, InvalidValue, NotF
 from harnesslab.http_errors import status_of
 from harnesslab.pages.access import asks_for_part, needs, user_of
 from harnesslab.pages.experiments.choices import CASE, DEFAULTS, measuring_choices
-from harnesslab.pages.forms import key_of, read, refusal, stated
+from harnesslab.pages.forms import form_values, key_of, read, refusal
 from harnesslab.pages.render import render
 from harnesslab.queries.experiments.estimates import estimate
 from harnesslab.queries.experiments.measurements import baselines_of
@@ -73,7 +73,7 @@ def experiment_cancel(request: HttpRequest, experiment_id: int) -> HttpResponse:
 
 def _document(sent: QueryDict) -> dict[str, Any]:
     """Return what the form states; where it has a baseline it is a candidate."""
-    document = stated(ExperimentRequest, sent)
+    document = form_values(ExperimentRequest, sent)
     return {**document, "kind": None} if document.get("baseline") else document
 
 
@@ -118,7 +118,7 @@ def _cost(form: dict[str, str], cases: Sequence[str]) -> dict[str, Any]:
         panel = panel_revision(form.get("project", ""), form.get("panel", ""))
         definition = definition_of(panel)
         found["names"] = [case.name for case in definition.cases]
-        document = stated(ExperimentRequest, form)
+        document = form_values(ExperimentRequest, form)
         plan = read(ExperimentRequest, {**document, "baseline": "", "kind": None}).to_measuring_plan()
         chosen = [case.name for case in definition.chosen(cases or None)]
         found["estimate"] = estimate(panel, chosen, plan.trials, plan.engine)

@@ -15,7 +15,7 @@ from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.running.recipe import HarnessKind
 from harnesslab.http_errors import status_of
 from harnesslab.pages.access import needs, user_of
-from harnesslab.pages.forms import read, refusal, stated
+from harnesslab.pages.forms import form_values, read, refusal
 from harnesslab.pages.render import render
 from harnesslab.queries.projects.bindings import binding_of, bound_project, get_project
 from harnesslab.requests.projects import BindingRequest
@@ -38,7 +38,7 @@ def project_binding(request: HttpRequest, project_id: int) -> HttpResponse:
     if request.method == "POST":
         form |= request.POST.dict()
         try:
-            asked = read(BindingRequest, stated(BindingRequest, form))
+            asked = read(BindingRequest, form_values(BindingRequest, form))
             before = binding_of(row) if project.bound else None
             bind(project.name, asked.to_binding(project.name, before), user_of(request))
         except HarnessLabError as refused:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from harnesslab.core.running.recipe import DRAWN, SAME
 from harnesslab.core.running.rerun import Mode, RerunPlan, Switch
-from harnesslab.pages.forms import read, stated
+from harnesslab.pages.forms import form_values, read
 from harnesslab.requests.reruns import RerunRequest
 
 NUMBER = "number"
@@ -22,7 +22,7 @@ UNUSED = {
 
 def plan_from_form(form: Mapping[str, str]) -> RerunPlan:
     """Read a plan; what a mode has no use for is left out. Raises `InvalidRequest` naming the fields."""
-    document = {name: value for name, value in stated(RerunRequest, form).items() if value != ""}
+    document = {name: value for name, value in form_values(RerunRequest, form).items() if value != ""}
     numbered = document.get("seed") == NUMBER
     if numbered:
         document["seed"] = form.get("seed_number", "")

@@ -14,7 +14,7 @@ from harnesslab.core.natural import natural
 from harnesslab.core.running.predicates import What
 from harnesslab.http_errors import status_of
 from harnesslab.pages.access import asks_for_part, needs, user_of
-from harnesslab.pages.forms import key_of, read, refusal, stated
+from harnesslab.pages.forms import form_values, key_of, read, refusal
 from harnesslab.pages.render import render
 from harnesslab.pages.reruns.choices import SEEDS, engine_choices
 from harnesslab.queries.reruns import regressions as queries
@@ -48,7 +48,7 @@ def regression_form(request: HttpRequest, rollout_id: int) -> HttpResponse:
         return _form(request, rollout_id, {**form, "holds": first.holds, "steps": "1"})
     form = request.POST.dict()
     predicate = {name: form[name] for name in PredicateRequest.model_fields if name in form}
-    document = {**stated(RegressionRequest, form), "predicate": predicate}
+    document = {**form_values(RegressionRequest, form), "predicate": predicate}
     try:
         asked = read(RegressionRequest, document, {f"predicate.{name}": name for name in PredicateRequest.model_fields})
         case = make_regression(
@@ -65,7 +65,7 @@ def regression_measure(request: HttpRequest, regression_id: int) -> HttpResponse
     """Run a case live under a revision."""
     form = request.POST.dict()
     try:
-        asked = read(RegressionMeasurementRequest, stated(RegressionMeasurementRequest, form))
+        asked = read(RegressionMeasurementRequest, form_values(RegressionMeasurementRequest, form))
         case = queries.get_regression(regression_id)
         made = measure_regression(case, asked, user=user_of(request), key=key_of(form))
     except HarnessLabError as error:

@@ -50,7 +50,7 @@ def letter(place: int) -> str:
 
 
 @register.filter
-def stated(value: JSON) -> SafeString:
+def condition(value: JSON) -> SafeString:
     """Write a condition's value as it is compared; an unknown one looks like a gap."""
     if isinstance(value, Mapping) and set(value) == {"unknown"}:
         return format_html('<span class="gap" title="{}">unknown</span>', str(value["unknown"]))

@@ -154,21 +154,21 @@ def aligned(a_id: int, b_id: int, contract: Contract) -> Aligned:
     return Aligned(row_of(rollout_a), row_of(rollout_b), a, b, align_traces(a, b, contract)[0])
 
 
-def result(name_a: str, name_b: str, found: Comparison) -> ComparisonResult:
+def result(name_a: str, name_b: str, comparison: Comparison) -> ComparisonResult:
     """Return a comparison as the JSON read model."""
-    summary = found.summary
+    summary = comparison.summary
     return ComparisonResult(
         a=name_a,
         b=name_b,
-        identical=found.identical,
-        level=found.contract.level.value,
-        scope=found.contract.scope.value,
-        rules=list(found.contract.rules),
-        comparator=found.contract.key.partition("|")[0],
-        sentence=sentence(found),
-        first_divergence=_divergence(found.contractual),
-        first_raw_difference=_divergence(found.raw),
-        ladder={level.value: found.ladder[level].value for level in LADDER},
+        identical=comparison.identical,
+        level=comparison.contract.level.value,
+        scope=comparison.contract.scope.value,
+        rules=list(comparison.contract.rules),
+        comparator=comparison.contract.key.partition("|")[0],
+        sentence=sentence(comparison),
+        first_divergence=_divergence(comparison.contractual),
+        first_raw_difference=_divergence(comparison.raw),
+        ladder={level.value: comparison.ladder[level].value for level in LADDER},
         counts={
             "equal": summary.equal,
             "equal_after_scrub": summary.scrubbed,
@@ -178,12 +178,12 @@ def result(name_a: str, name_b: str, found: Comparison) -> ComparisonResult:
             "only_b": summary.only_b,
             "edits": summary.edits,
         },
-        steps=found.steps,
-        outcomes=found.outcomes,
-        outcome_changed=found.outcomes[0] != found.outcomes[1],
+        steps=comparison.steps,
+        outcomes=comparison.outcomes,
+        outcome_changed=comparison.outcomes[0] != comparison.outcomes[1],
         rejoins=summary.rejoins_at is not None,
-        scrubbed={"a": dict(found.removed[0].counts), "b": dict(found.removed[1].counts)},
-        declared_differences=[pair.field.name for pair in found.declared],
+        scrubbed={"a": dict(comparison.removed[0].counts), "b": dict(comparison.removed[1].counts)},
+        declared_differences=[pair.field.name for pair in comparison.declared],
     )
 
 

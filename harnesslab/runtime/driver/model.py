@@ -30,13 +30,13 @@ POLL_S = 0.5
 
 
 def call_model(
-    episode: DrivenEpisode, messages: Sequence[JSON], tools: JSON, asked: Mapping[str, JSON], agent: str
+    episode: DrivenEpisode, messages: Sequence[JSON], tools: JSON, settings: Mapping[str, JSON], agent: str
 ) -> dict[str, JSON]:
     """Answer a harness's request for the model; raises `Ended` where the episode can't go on."""
     _next_step(episode, agent)
     window, schemas = episode.writer.builder.ask(messages, tools=tools, agent=agent)
-    request = Request(messages, tools, asked, agent, window, schemas)
-    key = episode.keys.key(agent, window, schemas, asked)
+    request = Request(messages, tools, settings, agent, window, schemas)
+    key = episode.keys.key(agent, window, schemas, settings)
     match episode.switch("model"):
         case Switch.LIVE:
             return _live(episode, request, "")

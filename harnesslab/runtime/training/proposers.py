@@ -146,10 +146,10 @@ class CommandProposer:
     `output_tokens`).
     """
 
-    given: Proposer
+    proposer: Proposer
 
     def __post_init__(self) -> None:
-        if not self.given.command:
+        if not self.proposer.command:
             raise InvalidValue("a command proposer needs a command", where="proposer")
 
     def propose(self, repository: Repository, occasion: Occasion, stopped: Callable[[], bool]) -> Proposal | Declined:
@@ -160,12 +160,12 @@ class CommandProposer:
             desk.lay(occasion)
             failed = ""
             try:
-                _run(self.given, place, desk.environ(occasion.base), stopped)
+                _run(self.proposer, place, desk.environ(occasion.base), stopped)
             except ProposerFailed as error:
                 failed = error.sentence
             stated = desk.own_account()
             mechanism = " ".join(str(stated.get("mechanism") or "").split())[:400]
-            facts: dict[str, JSON] = {"model": self.given.name, "effort": self.given.effort, **stated}
+            facts: dict[str, JSON] = {"model": self.proposer.name, "effort": self.proposer.effort, **stated}
             facts["seconds"] = round(time.monotonic() - began, 1)
             if failed:
                 return Declined(failed, mechanism, facts)
@@ -220,14 +220,14 @@ def _beginning(place: Path) -> bytes:
         return file.read(LARGEST_SAID)
 
 
-def _run(given: Proposer, place: Path, environ: Mapping[str, str], stopped: Callable[[], bool]) -> None:
+def _run(proposer: Proposer, place: Path, environ: Mapping[str, str], stopped: Callable[[], bool]) -> None:
     """Run a program to its end, or end it with all it started."""
     with tempfile.TemporaryFile() as output:
         try:
             child = subprocess.Popen(  # noqa: S603 - the user's own program, as a list
-                given.command,
+                proposer.command,
                 cwd=place,
-                env={**_theirs(os.environ), **given.environ, **environ},
+                env={**_theirs(os.environ), **proposer.environ, **environ},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -235,8 +235,8 @@ def _run(given: Proposer, place: Path, environ: Mapping[str, str], stopped: Call
             )
         except (OSError, ValueError) as error:  # such as a NUL in an argument
             why = error.strerror if isinstance(error, OSError) else str(error)
-            raise ProposerFailed(f"{given.command[0]} can't be started: {why}") from None
-        why = _waited(child, time.monotonic() + given.timeout, stopped)
+            raise ProposerFailed(f"{proposer.command[0]} can't be started: {why}") from None
+        why = _waited(child, time.monotonic() + proposer.timeout, stopped)
         output.seek(max(0, output.seek(0, os.SEEK_END) - SHOWN))
         shown = output.read().decode(errors="replace").strip()
     if why:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harnesslab.core.trace.answers import served, spent, stated
+from harnesslab.core.trace.answers import served, spent, stated_usage
 from harnesslab.core.trace.events import ModelCall, Usage
 
 USED = Usage(10, 5, 3, None, 2)
@@ -30,7 +30,7 @@ def test_an_answer_that_was_served_costs_nothing(fields: dict[str, Any], free: b
     call = ModelCall(usage=USED, **fields)
     assert served(call) is free
     assert spent(call) == (Usage() if free else USED)
-    assert stated(call) == USED
+    assert stated_usage(call) == USED
 
 
 def test_a_negative_count_is_no_count() -> None:
