@@ -15,12 +15,17 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = [path for part in ("harnesslab", "workers") for path in sorted((ROOT / part).rglob("*.py"))]
 WRITTEN = [path for path in SOURCES if "migrations" not in path.parts]
 MOST_LINES, MOST_OF_A_FUNCTION = 300, 40
+LONGER: dict[str, int] = {}
+"""Modules whose meaning doesn't part where the cap falls, with the lines they may have: a ratchet, it only shrinks."""
 REGISTRIES = re.compile(r"pypi\.org|pythonhosted|registry\.npmjs|/opt/pypi", re.IGNORECASE)
 INLINE = re.compile(r"<style|<script(?![^>]*\bsrc=)|\sstyle=|\son[a-z]+=|javascript:", re.IGNORECASE)
 
 
 def documents() -> str:
-    return "\n".join(path.read_text() for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))))
+    return "\n".join(
+        path.read_text()
+        for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
+    )
 
 
 def variables() -> Iterator[str]:
@@ -51,15 +56,21 @@ def test_every_condition_has_help() -> None:
 
 
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: str(path.relative_to(ROOT)))
-def test_modules_and_functions_are_short(path: Path) -> None:
+def test_modules_and_functions_are_short_or_say_why_not(path: Path) -> None:
     text = path.read_text()
-    assert len(text.splitlines()) <= MOST_LINES
+    allowed = LONGER.get(str(path.relative_to(ROOT)), MOST_LINES)
+    assert len(text.splitlines()) <= allowed
     long = [
         node.name
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno >= MOST_OF_A_FUNCTION
     ]
     assert long == []
+
+
+def test_the_allow_list_holds_only_what_is_longer_than_the_cap() -> None:
+    lengths = {name: len((ROOT / name).read_text().splitlines()) for name in LONGER}
+    assert {name: length for name, length in lengths.items() if not MOST_LINES < length <= LONGER[name]} == {}
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "templates").rglob("*.html")), ids=lambda path: str(path.name))
@@ -77,7 +88,7 @@ def test_no_file_names_a_package_index() -> None:
 
 
 def test_links_between_documents_lead_somewhere() -> None:
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))):
         for target in re.findall(r"(?<!!)\[[^]]*\]\(([^)#:]+)\)", path.read_text()):
             assert (path.parent / target).exists(), f"{path.name}: {target}"
 
