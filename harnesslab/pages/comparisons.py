@@ -75,7 +75,7 @@ def comparison(request: HttpRequest) -> HttpResponse:
         "rerun_both": _rerun_both(compared, compared.result),
         "swap": _query(request, a=str(compared.row_b.id), b=str(compared.row_a.id), row=""),
     }
-    return render(request, "compare/compare.html", context)
+    return render(request, "comparisons/compare.html", context)
 
 
 def comparison_rows(request: HttpRequest) -> HttpResponse:
@@ -84,7 +84,9 @@ def comparison_rows(request: HttpRequest) -> HttpResponse:
     only = request.GET.get("differences") == "1"
     start = _row(request, 0, len(compared.rows))
     window = row_window(compared, start, only_differences=only, until=natural(request.GET.get("until", "")))
-    return render(request, "compare/_rows.html", {"window": window, "query": _query(request, row=""), "selected": -1})
+    return render(
+        request, "comparisons/_rows.html", {"window": window, "query": _query(request, row=""), "selected": -1}
+    )
 
 
 def comparison_row(request: HttpRequest) -> HttpResponse:
@@ -93,7 +95,7 @@ def comparison_row(request: HttpRequest) -> HttpResponse:
     detail = row_detail(compared, _row(request, 0, len(compared.rows)))
     return render(
         request,
-        "compare/_detail.html",
+        "comparisons/_detail.html",
         {"detail": detail, "a": compared.row_a, "b": compared.row_b, "by_token": _by_token(request)},
     )
 

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = [path for part in ("harnesslab", "workers") for path in sorted((ROOT / part).rglob("*.py"))]
 WRITTEN = [path for path in SOURCES if "migrations" not in path.parts]
 MOST_LINES, MOST_OF_A_FUNCTION = 300, 40
+PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
 LONGER: dict[str, int] = {}
 """Modules whose meaning doesn't part where the cap falls, with the lines they may have: a ratchet, it only shrinks."""
 REGISTRIES = re.compile(r"pypi\.org|pythonhosted|registry\.npmjs|/opt/pypi", re.IGNORECASE)
@@ -22,10 +23,7 @@ INLINE = re.compile(r"<style|<script(?![^>]*\bsrc=)|\sstyle=|\son[a-z]+=|javascr
 
 
 def documents() -> str:
-    return "\n".join(
-        path.read_text()
-        for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
-    )
+    return "\n".join(path.read_text() for path in PAGES)
 
 
 def variables() -> Iterator[str]:
@@ -88,7 +86,7 @@ def test_no_file_names_a_package_index() -> None:
 
 
 def test_links_between_documents_lead_somewhere() -> None:
-    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))):
+    for path in PAGES:
         for target in re.findall(r"(?<!!)\[[^]]*\]\(([^)#:]+)\)", path.read_text()):
             assert (path.parent / target).exists(), f"{path.name}: {target}"
 
