@@ -7,22 +7,15 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from harnesslab.actions.rollouts.storing import store_recording
-from harnesslab.cli import register
-from harnesslab.cli.main import cli
 from harnesslab.formats.native import importer as native
 from harnesslab.store.models import Rollout
+from tests.cli.commands import run
 from tests.formats.test_tau_bench import trials
 from tests.recordings import recording
 
 pytestmark = pytest.mark.django_db
-register(cli)
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli, [str(argument) for argument in arguments])
 
 
 @pytest.fixture

@@ -7,24 +7,17 @@ import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from harnesslab.actions.progress import after
-from harnesslab.cli import register
-from harnesslab.cli.main import cli
 from harnesslab.core.measuring.certification import Certificate, CertificateVerdict
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.store.models import Experiment, Job, JobState, PanelRevision, Project, Training
 from tests import live, measuring
+from tests.cli.commands import run
 from tests.formats.panels.test_panels import harbor, small
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_wake_up")]
-register(cli)
 RUN = ("experiment", "run", "--project", measuring.PROJECT, "--revision", "main", "--panel", measuring.PANEL)
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli, [str(argument) for argument in arguments])
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, *happens: object) -> None:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from harnesslab.actions.rollouts.recorder import Recorder
 from harnesslab.actions.rollouts.storing import store_recording
-from harnesslab.cli import register
-from harnesslab.cli.main import cli
 from harnesslab.core.measuring.trace_statistics import VERSION
 from harnesslab.store.models import Rollout
+from tests.cli.commands import run
 from tests.recordings import recording, served
 
 pytestmark = pytest.mark.django_db
-register(cli)
 
 
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli, ["recount", *map(str, arguments)])
+def recount(*arguments: object) -> Result:
+    return run("recount", *arguments)
 
 
 @pytest.fixture
@@ -31,33 +29,33 @@ def old() -> list[int]:
 
 
 def test_all_are_brought_to_the_current_version_and_what_changed_is_said(old: list[int]) -> None:
-    assert f"3 rollouts counted by an older version than {VERSION}" in run().output
-    said = run("--all")
+    assert f"3 rollouts counted by an older version than {VERSION}" in recount().output
+    said = recount("--all")
     assert said.exit_code == 0, said.output
     assert said.output.splitlines() == [
         f"rollout {old[0]}: input_tokens 303 → 102, output_tokens 30 → 10",
         f"rollout {old[1]}: input_tokens 303 → 102, output_tokens 30 → 10",
         f"3 counted by version {VERSION}, 2 with other numbers",
     ]
-    assert run("--all").output == f"0 counted by version {VERSION}, 0 with other numbers\n"
+    assert recount("--all").output == f"0 counted by version {VERSION}, 0 with other numbers\n"
 
 
 def test_some_are_counted_by_id(old: list[int]) -> None:
-    assert run(old[1]).output.startswith(f"rollout {old[1]}: input_tokens 303 → 102")
+    assert recount(old[1]).output.startswith(f"rollout {old[1]}: input_tokens 303 → 102")
     assert set(Rollout.objects.filter(counted_by=1).values_list("pk", flat=True)) == {old[0], old[2]}
 
 
 def test_what_was_unknown_is_said_as_unknown(old: list[int]) -> None:
     Rollout.objects.filter(pk=old[2]).update(cached_tokens=None)
-    assert "cached_tokens – → 150" in run(old[2]).output
+    assert "cached_tokens – → 150" in recount(old[2]).output
 
 
 def test_what_can_not_be_counted_gets_a_line_and_fails(old: list[int]) -> None:
     running = Recorder(recording(trial=5)).rollout.pk
-    said = run(running, old[0])
+    said = recount(running, old[0])
     assert said.exit_code == 1
     assert f"rollout {running}: not counted: it still runs" in said.output
     assert "1 counted by version" in said.output
-    missing = run(99_999)
+    missing = recount(99_999)
     assert (missing.exit_code, "there is no rollout 99999" in missing.output) == (1, True)
-    assert run("--all", old[0]).exit_code == 2
+    assert recount("--all", old[0]).exit_code == 2

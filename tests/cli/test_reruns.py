@@ -5,20 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from click.testing import CliRunner, Result
 
-from harnesslab.cli import register
-from harnesslab.cli.main import cli
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.store.models import Engine, Job, JobState, Rerun
 from tests import live
+from tests.cli.commands import run
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_wake_up")]
-register(cli)
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli, [str(argument) for argument in arguments])
 
 
 def worker(monkeypatch: pytest.MonkeyPatch, *, same: bool | None, outcome: Outcome = Outcome.SOLVED) -> None:

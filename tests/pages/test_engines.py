@@ -16,14 +16,10 @@ from harnesslab.core.conditions.manifest import Condition, Known, Provenance, Un
 from harnesslab.core.running.ports import Health
 from harnesslab.store.models import AuditEntry, Engine, Job
 from tests import live
+from tests.pages.reading import text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_wake_up")]
 NEW = {"name": "Box", "kind": "openai", "address": "http://127.0.0.1:9", "model": "m", "ceiling": "4"}
-
-
-def text(client: Client, address: str) -> str:
-    page = client.get(address).content.decode()
-    return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page)))
 
 
 def test_without_an_engine_it_says_what_to_do(as_viewer: Client) -> None:

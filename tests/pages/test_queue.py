@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 
 import pytest
@@ -14,14 +13,10 @@ from django.utils import timezone
 from harnesslab.core.running.rerun import Mode, RerunPlan
 from harnesslab.store.models import Job, JobState
 from tests import live
+from tests.pages.reading import text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_wake_up")]
 PART = {"HX-Request": "true"}
-
-
-def text(client: Client, address: str, **headers: str) -> str:
-    page = client.get(address, headers=headers).content.decode()
-    return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page)))
 
 
 def test_an_empty_queue_says_what_would_be_here(as_viewer: Client) -> None:

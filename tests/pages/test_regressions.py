@@ -14,14 +14,10 @@ from harnesslab.core.running.rerun import Mode, RerunPlan
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.store.models import RegressionCase, Rerun
 from tests import live
+from tests.pages.reading import text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_wake_up")]
 MADE = {"name": "no cat", "step": "2", "what": "argument", "tool": "run", "argument": "command", "steps": "1"}
-
-
-def text(client: Client, address: str) -> str:
-    page = client.get(address).content.decode()
-    return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page)))
 
 
 def case(client: Client) -> RegressionCase:
