@@ -30,7 +30,9 @@ from harnesslab.queries.experiments.measurements import (
     rollouts_of,
 )
 from harnesslab.queries.experiments.progress import SHOWN, progress_of
-from harnesslab.store.models import Experiment, Job, JobState, PanelRevision, Project, Rollout
+from harnesslab.queries.projects.bindings import revisions_of
+from harnesslab.queries.stories.experiment import experiment_card
+from harnesslab.store.models import Experiment, Job, JobState, PanelRevision, Project, Rollout, SourceFile
 from harnesslab.store.text import frozen
 from tests import measuring
 from tests.hostile import TEXTS
@@ -227,3 +229,33 @@ def test_a_crash_is_the_harnesss_own_only_where_it_is_said(facts: dict[str, Any]
 @pytest.mark.parametrize("project", ["", "none", "\x00", "\udc80"])
 def test_without_a_matrix_there_is_none(project: str, db: None) -> None:
     assert matrices(project) == {}
+
+
+def test_a_matrix_is_added_up_by_run_over_its_cells_and_no_rerun() -> None:
+    source = SourceFile.objects.create(digest="1", name="m", format="harness-matrix", size=1)
+    for number, (cell, case, one_shot) in enumerate((("x", "s1", True), ("y", "s1", False), ("x", "s2", False))):
+        row = imported(f"run {cell}", {})
+        Experiment.objects.filter(pk=row.pk).update(facts=frozen({"cell": cell}))
+        trial: JSON = {"one_shot": one_shot, "eventual": True, "usage": {"total": 10, "cost": 0.5}, "failures": "none"}
+        made = store_recording(recording(case=case, experiment=f"run {cell}", facts={"trial": trial}), None)
+        Rollout.objects.filter(pk=made.pk).update(source=source, position=number)
+    again = store_recording(recording(case="s1", experiment="run x", trial=1), None)
+    Rollout.objects.filter(pk=again.pk).update(source=source, position=9, mode="live")
+    assert list(matrices()) == list(matrices("tests")) == ["run"]
+    assert matrices("another") == {}
+    assert matrices()["run"] == matrices("tests")["run"]
+
+
+def test_a_card_tells_how_it_was_asked_for_and_what_its_revision_changed(project: Project) -> None:
+    row = asked(trials=2, seed="7")
+    card = experiment_card(row.pk)
+    assert dict(card.plan)["trials a case"] == "2"
+    assert dict(card.plan)["engine"] == "E"
+    assert dict(card.plan)["panel"].endswith("all its cases")
+    (newest,) = revisions_of(project).rows[:1]
+    for base, why in (("f" * 40, "The diff can't be read"), ("../x", "Its revision is no commit."), (row.revision, "")):
+        Experiment.objects.filter(pk=row.pk).update(parent_revision=base)
+        change = experiment_card(row.pk).change
+        assert change.why_not.startswith(why or "Nothing was changed.")
+        assert "\n" not in change.why_not
+    assert newest.commit

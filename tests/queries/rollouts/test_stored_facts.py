@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
 
 from harnesslab.accounts.models import User
 from harnesslab.actions.rollouts.recorder import Recorder
@@ -14,8 +15,9 @@ from harnesslab.queries.rollouts.annotations import notes_of, views_of
 from harnesslab.queries.rollouts.consistency import check_consistency
 from harnesslab.queries.rollouts.counts import behind, counting, numbers_of
 from harnesslab.queries.rollouts.manifests import find_manifest, load_manifest, manifest_bytes, manifests_of, users_of
-from harnesslab.store.models import Note, Rollout, SavedView
-from harnesslab.store.text import thawed
+from harnesslab.store.append_only import drop_triggers
+from harnesslab.store.models import Chunk, Note, Rollout, SavedView
+from harnesslab.store.text import frozen, thawed
 from tests.recordings import recording, served
 
 pytestmark = pytest.mark.django_db
@@ -115,3 +117,13 @@ def test_notes_come_oldest_first_and_views_by_name_each_of_its_own(viewer: User,
         SavedView.objects.create(user=viewer, name=name, query=f"tag={name}")
     assert views_of(viewer.pk) == [("a", "tag=a"), ("z", "tag=z")]
     assert views_of(operator.pk) == []
+
+
+@pytest.mark.parametrize("data", [b"", b"no zstd", frozen({"not": "a chunk"})])
+def test_a_chunk_that_can_not_be_read_is_named_and_nothing_breaks(data: bytes) -> None:
+    row = store_recording(recording(), None)
+    drop_triggers(connection)  # as one would who means to change a sealed trace; the test's end takes it back
+    Chunk.objects.update(data=data)
+    found = check_consistency(row.pk)
+    assert not found.consistent
+    assert found.sentence.startswith("Not consistent: ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from harnesslab.core.errors import NotFound
 from harnesslab.core.measuring.experiments import MeasuringPlan
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.training.training import Proposer, ProposerKind, TrainingPlan
+from harnesslab.queries.stories.memos import memo_view
 from harnesslab.queries.trainings.evidence import LONGEST, TRACES, evidence
 from harnesslab.queries.trainings.iterations import iteration_row, link_of, waits_for
 from harnesslab.queries.trainings.listing import training_rows, training_view
@@ -197,3 +199,15 @@ def test_what_is_not_there_is_one_sentence(project: Project, tmp_path: Path) -> 
     assert get_iteration(made.pk).training.project == project
     assert repository_of(project)
     assert tmp_path.exists()
+
+
+def test_the_memo_page_tells_what_each_proposal_cost_where_it_is_known(project: Project) -> None:
+    made = training(project)
+    first = iteration(made, 0, "skipped", proposer=frozen({"model": "m", "cost": 0.5, "effort": ["x"]}))
+    Iteration.objects.filter(pk=first.pk).update(ended_at=first.started_at + timedelta(seconds=7))
+    iteration(made, 1, "proposing")
+    found = memo_view(project.pk).proposals
+    assert [(each.epoch, each.stated, each.wall) for each in found] == [
+        (0, {"model": "m", "cost": "0.5"}, 7.0),
+        (1, {}, None),
+    ]
