@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from harnesslab.core.canonical import JSON, parse
 from harnesslab.core.contracts.contract import Contract
+from harnesslab.core.errors import Conflict
 from harnesslab.core.running.rollout import Origin, Outcome, Replayability
 from harnesslab.formats import bundle
 from harnesslab.formats.native import importer as native
@@ -16,8 +17,13 @@ from harnesslab.store.models import Rollout
 
 
 def bundle_of(rollout_id: int, signer: bundle.Signer, others: Sequence[int] = ()) -> bytes:
-    """Return a rollout as a bundle, with its comparisons with some others; raises `NotFound`."""
+    """Return a rollout as a bundle, with its comparisons with some others.
+
+    Raises `NotFound`, `NotComparable`, and `Conflict` where it still runs.
+    """
     rollout = get_rollout(rollout_id)
+    if rollout.head is None:
+        raise Conflict("it still runs, and only an ended trace is sealed", where=f"rollout {rollout_id}")
     reader = StoredTraceReader(rollout)
     reports = {f"comparison-{rollout_id}-{other}.json": _report(rollout_id, other) for other in others}
     return bundle.write(header_of(rollout), reader.manifest, reader.trace(), reader.seals(), signer, reports)

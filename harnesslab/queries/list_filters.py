@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 from django.db.models import Q, QuerySet
 
 from harnesslab.core.errors import InvalidValue
+from harnesslab.store.text import storable
 
 LONGEST = 1000
 """Characters of a filter's value; SQLite's LIKE gives up on very long ones."""
@@ -28,12 +29,15 @@ class _Rule:
     longest: int = LONGEST
     column: str = ""
     """Where the values are, for a filter by a column's whole value."""
+    verbatim: bool = False
+    """Whether blanks around a value are part of it, as in a name."""
 
 
 def exact(column: str, choices: Collection[str] = (), **also: Q) -> str:
     """Declare a filter by a column's whole value; `also` names further values with what they mean."""
     allowed = (*choices, *also) if choices else ()
-    return _declared(_Rule(lambda value: also.get(value, Q(**{column: value})), allowed, column=column))
+    named = _Rule(lambda value: also.get(value, Q(**{column: value})), allowed, column=column, verbatim=not allowed)
+    return _declared(named)
 
 
 def number(column: str) -> str:
@@ -41,9 +45,11 @@ def number(column: str) -> str:
     return _declared(_Rule(lambda value: _between(column, value)))
 
 
-def meaning(where: Callable[[str], Q], choices: Collection[str] = (), longest: int = LONGEST) -> str:
-    """Declare a filter by a condition of its own."""
-    return _declared(_Rule(where, choices, longest))
+def meaning(
+    where: Callable[[str], Q], choices: Collection[str] = (), longest: int = LONGEST, *, verbatim: bool = False
+) -> str:
+    """Declare a filter by a condition of its own; blanks around a value that is `verbatim` are part of it."""
+    return _declared(_Rule(where, choices, longest, verbatim=verbatim))
 
 
 def setting(default: str = "", choices: Collection[str] = ()) -> str:
@@ -67,9 +73,11 @@ class ListFilter:
         """Read filters from a query string's values; raises `InvalidValue` for a value that can't be one."""
         values = {}
         for each in fields(cls):
-            value, rule = str(query.get(each.name, "")).strip() or str(each.default), _rule(each)
-            if "\x00" in value or len(value) > rule.longest:
-                raise InvalidValue(f"no filter is longer than {LONGEST} characters or holds a NUL", where=each.name)
+            text, rule = str(query.get(each.name, "")), _rule(each)
+            value = (text if rule.verbatim else text.strip()) or str(each.default)
+            if storable(value) != value or len(value) > rule.longest:
+                what = f"no filter is longer than {rule.longest} characters or holds a NUL or half a character"
+                raise InvalidValue(what, where=each.name)
             if value and rule.choices and value not in rule.choices:
                 raise InvalidValue(f"no such {each.name}: {value}", hint=f"one of {', '.join(rule.choices)}")
             values[each.name] = value
@@ -122,7 +130,9 @@ def _between(column: str, value: str) -> Q:
     if value == ".." or any(end is None for end, text in zip(ends, (low, high if dots else low), strict=True) if text):
         raise InvalidValue(f"{value[:80]!r} is no number", where=column, hint="8, 8..20, 8.. or ..20")
     names = (f"{column}__gte", f"{column}__lte")
-    return Q(**{name: end for name, end in zip(names, ends, strict=True) if end is not None})
+    between = Q(**{name: end for name, end in zip(names, ends, strict=True) if end is not None})
+    # an end beyond all integers filters nothing, which would let unknown numbers pass
+    return between & Q(**{f"{column}__isnull": False})
 
 
 def finite(text: str) -> float | None:

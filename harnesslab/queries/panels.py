@@ -77,7 +77,7 @@ def get_revision(revision_id: int) -> PanelRevision:
 def revision_named(project: str, panel: str, digest: str = "") -> PanelRevision:
     """Return a panel's newest revision, or the one whose digest begins so; raises `NotFound`."""
     rows = PanelRevision.objects.select_related("panel__project").filter(
-        panel__project__name=storable(project), panel__name=storable(panel), digest__startswith=digest
+        panel__project__name=storable(project), panel__name=storable(panel), digest__startswith=storable(digest)
     )
     row = rows.order_by("-pk").first()
     if row is None:

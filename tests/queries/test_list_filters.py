@@ -53,6 +53,33 @@ def test_filters_survive_their_own_address(declared: type[RolloutFilter | Experi
     assert "project" not in dict(chosen.without("project").active)
 
 
+@pytest.mark.parametrize("value", ["..1e300", "-1e300..", "-1e300..1e300"])
+def test_an_unknown_number_passes_no_range_however_wide(value: str) -> None:
+    row = store_recording(recording(), None)
+    chosen = RolloutFilter(tokens=value)
+    assert chosen.apply(Rollout.objects.all()).count() == 1
+    Rollout.objects.filter(pk=row.pk).update(output_tokens=None)
+    assert chosen.apply(Rollout.objects.all()).count() == 0
+
+
+@pytest.mark.parametrize("name", [" a", "a ", "\ta", " ", "a"])
+def test_a_name_is_found_with_the_blanks_that_it_has(name: str) -> None:
+    store_recording(recording(case=name, tags=(name,)), None)
+    store_recording(recording(case="other"), None)
+    for chosen in (RolloutFilter.of({"case": name}), RolloutFilter.of({"tag": name})):
+        assert chosen.apply(Rollout.objects.all()).get().case.name == name
+
+
+def test_blanks_around_a_number_or_a_choice_are_none_of_it() -> None:
+    assert RolloutFilter.of({"steps": " 8.. ", "outcome": " solved "}) == RolloutFilter(steps="8..", outcome="solved")
+
+
+@pytest.mark.parametrize("value", ["\udc80", "a\ud800b", "\x00", "x" * 1001])
+def test_what_no_database_takes_is_one_sentence(value: str) -> None:
+    with pytest.raises(InvalidValue, match="longer than 1000 characters or holds a NUL or half a character"):
+        ExperimentFilter.of({"project": value})
+
+
 def test_defaults_are_in_no_address_and_no_chip() -> None:
     assert RolloutFilter.of({"sort": "newest", "by": ""}).url() == ""
     assert RolloutFilter.of({"sort": "oldest"}).active == []

@@ -159,16 +159,14 @@ def _among(rows: Sequence[Experiment], cells: Mapping[int, Mapping[str, list[Cel
     projects = {row.project_id for row in rows}
     judged = Experiment.objects.filter(project__in=projects, baseline__isnull=False).exclude(verdict="")
     found = list(judged.values_list("project_id", "revision", "verdict", "pk"))
-    trained = cells_of([pk for *_, pk in found])
-    by_project: dict[int, set[str]] = {}
-    for project, _, _, pk in found:
-        by_project.setdefault(project, set()).update(cell.case for cell in trained[pk])
+    trained = {pk: {cell.case for cell in own} for pk, own in cells_of([pk for *_, pk in found]).items()}
     promoted = {(project, revision) for project, revision, verdict, _ in found if verdict == Verdict.PROMOTED}
     counts: dict[int, int | None] = {}
     for row in rows:
-        same = by_project.get(row.project_id, set()) & cells[row.pk].keys()
-        selected = (row.project_id, row.revision) in promoted and bool(row.revision) and bool(same)
-        counts[row.pk] = sum(project == row.project_id for project, *_ in found) if selected else None
+        own = cells[row.pk].keys()
+        among = sum(project == row.project_id and bool(trained[pk] & own) for project, _, _, pk in found)
+        selected = (row.project_id, row.revision) in promoted and bool(row.revision)
+        counts[row.pk] = among if selected and among else None
     return counts
 
 

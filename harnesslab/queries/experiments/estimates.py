@@ -34,17 +34,23 @@ class Estimate(ReadModel):
         """Say what it costs."""
         n = f"{self.rollouts:,} rollout{'s' * (self.rollouts != 1)}"
         many = f"{self.cases:,} case{'s' * (self.cases != 1)} × {self.trials} trial{'s' * (self.trials != 1)} = {n}"
-        if self.seconds is None:
+        if not self.based_on:
             return f"{many}; nothing is known of what they take, since none of these cases ran here before."
-        took = f"{self.seconds:.0f} s" if self.seconds < 120 else f"{self.seconds / 60:.0f} minutes"
         tokens = [
             f"{count:,} {kind} tokens"
             for count, kind in ((self.input_tokens, "prompt"), (self.output_tokens, "output"))
             if count is not None
         ]
-        cost = ", ".join([f"{many}: about {took} one after the other", *tokens])
+        cost = ", ".join([f"{many}: {self._took}", *tokens])
         known = "" if self.known == self.cases else f" of {self.known} of the cases"
         return f"{cost}; going by {self.based_on:,} earlier rollout{'s' * (self.based_on != 1)}{known}."
+
+    @property
+    def _took(self) -> str:
+        if self.seconds is None:
+            return "how long they take is unknown"
+        took = f"{self.seconds:.0f} s" if self.seconds < 120 else f"{self.seconds / 60:.0f} minutes"
+        return f"about {took} one after the other"
 
 
 def estimate(panel: PanelRevision, cases: Sequence[str], trials: int, engine: str) -> Estimate:

@@ -8,14 +8,14 @@ from harnesslab.core.canonical import JSON
 from harnesslab.core.measuring.matrix import MatrixSummary, MatrixTrial, summarise
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.store.models import Experiment, Rollout
-from harnesslab.store.text import as_object, thawed
+from harnesslab.store.text import as_object, storable, thawed
 
 
 def matrices(project: str = "") -> dict[str, MatrixSummary]:
     """Return each imported matrix by its run, in the order in which they were started."""
     rows = Rollout.objects.filter(source__format="harness-matrix", mode="").exclude(experiment=None)
     if project:
-        rows = rows.filter(project__name=project)
+        rows = rows.filter(project__name=storable(project))
     stated = Experiment.objects.filter(rollouts__in=rows).distinct().values_list("pk", "name", "facts")
     cells = {pk: (name, str(as_object(thawed(facts)).get("cell"))) for pk, name, facts in stated}
     found: dict[str, list[MatrixTrial]] = {}

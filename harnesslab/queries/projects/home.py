@@ -25,6 +25,7 @@ class ProjectRow(ReadModel):
     rollouts: int
     cases: int
     models: int
+    """Models that are known."""
     rate: Rate
     newest: datetime | None
 
@@ -59,7 +60,7 @@ def home() -> Home:
         outcomes[project][outcome] = count
         own[project][outcome] = count - again
     grouped = Rollout.objects.values_list("project_id").annotate(
-        models=Count("model", distinct=True), newest=Max("created_at")
+        models=Count("model", distinct=True, filter=~Q(model="")), newest=Max("created_at")
     )
     facts = {project: (models, newest) for project, models, newest in grouped}
     cases = dict(Case.objects.values_list("panel__project_id").annotate(n=Count("pk")))

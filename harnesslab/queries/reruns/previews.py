@@ -106,24 +106,26 @@ def _lacking(recipe: Recipe, plan: RerunPlan, trace: Trace) -> str:
 
 
 def together(previews: Sequence[Preview], plan: RerunPlan) -> str:
-    """Say what a plan costs over several rollouts."""
-    if len(previews) < 2:
-        return previews[0].sentence if previews else ""
+    """Say what a plan costs over several rollouts, with how many of them can't be run again beside it."""
+    known = [item for item in previews if item.calls is not None]
+    gone = f" {len(previews) - len(known)} more can't be run again." if len(known) < len(previews) else ""
+    if len(known) < 2:
+        return f"{known[0].sentence}{gone}" if known else ""
 
     def total(name: str) -> int | None:
-        values = [getattr(item, name) for item in previews]
+        values = [getattr(item, name) for item in known]
         return None if None in values else sum(values)
 
-    seconds = [item.seconds for item in previews if item.seconds is not None]
+    seconds = [item.seconds for item in known if item.seconds is not None]
     whole = RerunCost(
         total("calls") or 0,
         total("prompt_tokens"),
         total("output_tokens"),
-        sum(seconds) if len(seconds) == len(previews) else None,
+        sum(seconds) if len(seconds) == len(known) else None,
         total("commands") or 0,
     )
     said = cost_sentence(whole, plan)
-    return f"Over {len(previews)} rollouts: {said[0].lower()}{said[1:]}"
+    return f"Over {len(known)} rollouts: {said[0].lower()}{said[1:]}{gone}"
 
 
 def cost_sentence(costs: RerunCost, plan: RerunPlan) -> str:

@@ -130,7 +130,7 @@ def headline(measurements: Sequence[Measurement], predicate: str) -> str:
     after = alike[0] if alike else None
     if before is None or after is None:
         if not ended:
-            return "Being measured: no attempt counts yet." if measurements else "Not measured yet."
+            return _not_counted(measurements)
         missing = "under another revision" if after is None else "under the recorded revision"
         said = f"{predicate[:1].upper()}{predicate[1:]}: {_told(ended[0])}."
         return f"{said} Not measured yet {missing} with the same seeds and engine."
@@ -148,6 +148,13 @@ def headline(measurements: Sequence[Measurement], predicate: str) -> str:
         return f"Fails before the change ({_rate(one)}) and still after it ({_rate(two)}); {tail}."
     apart = "" if two.high < one.low else " The intervals overlap: more attempts would tell them apart."
     return f"Fails before the change ({_rate(one)}), passes after it ({_rate(two)}); {tail}.{apart}"
+
+
+def _not_counted(measurements: Sequence[Measurement]) -> str:
+    if not measurements:
+        return "Not measured yet."
+    over = all(item.rerun.ended for item in measurements)
+    return "Measured, but no attempt counts." if over else "Being measured: no attempt counts yet."
 
 
 def _alike(one: Measurement, other: Measurement) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+import msgspec
+
 from harnesslab.core.canonical import JSON, canonical_bytes
 from harnesslab.core.comparing.input_change import InputChange
 from harnesslab.core.errors import NotFound
@@ -16,6 +18,7 @@ from harnesslab.core.trace.events import (
     RolloutEnded,
     SubagentCall,
     ToolCall,
+    ToolRequest,
     UserTurn,
     Verification,
     to_json,
@@ -67,10 +70,17 @@ def part(reader: StoredTraceReader, index: int, name: str) -> str:
         return sent_body(reader, index, event) or pretty(request_body(reader, index, event))
     if kind == "test" and isinstance(event, Verification) and position is not None and position < len(event.tests):
         return event.tests[position].detail
-    value = getattr(event, kind, None)
+    if (
+        kind == "tool_calls"
+        and isinstance(event, ModelCall)
+        and position is not None
+        and position < len(event.tool_calls)
+    ):
+        return _called(event.tool_calls[position])
+    value = getattr(event, kind) if kind in event.__struct_fields__ else None
     if value is None:
         raise NotFound(f"the event has no {name}", where=f"rollout {reader.rollout.pk} event {index}")
-    return value if isinstance(value, str) else pretty(value)
+    return value if isinstance(value, str) else pretty(msgspec.to_builtins(value, str_keys=True))
 
 
 def message_text(message: JSON) -> str:
@@ -137,8 +147,9 @@ def compact(value: JSON) -> str:
 
 
 def _block(title: str, text: str, part_name: str, **options: object) -> Block:
-    shown = text[:PREVIEW].encode("utf-8", "backslashreplace").decode()
-    return Block.model_validate({"title": title, "text": shown, "size": len(text), "part": part_name, **options})
+    whole = text.encode("utf-8", "backslashreplace").decode()
+    stated = {"title": title, "text": whole[:PREVIEW], "size": len(whole), "part": part_name}
+    return Block.model_validate({**stated, **options})
 
 
 def blocks(reader: StoredTraceReader, event: AnyEvent, change: InputChange | None) -> list[Block]:
@@ -174,15 +185,18 @@ def _model_blocks(reader: StoredTraceReader, event: ModelCall, change: InputChan
         blocks.append(_block("answer", event.text, "text"))
     if event.refusal:
         blocks.append(_block("refusal", event.refusal, "refusal"))
-    for call in event.tool_calls:
-        arguments = call.raw if call.raw is not None else pretty(call.arguments)
+    for number, call in enumerate(event.tool_calls):
         note = "" if call.arguments is not None or not call.raw else "the arguments are not valid JSON"
-        blocks.append(_block(f"calls {call.name}", arguments, "tool_calls", note=note))
+        blocks.append(_block(f"calls {call.name}", _called(call), f"tool_calls:{number}", note=note))
     if event.rejected is not None:
         blocks.append(_block("rejected by the harness", event.rejected or "no reason recorded", "rejected"))
     if event.error is not None:
         blocks.append(_block("error", event.error, "error"))
     return blocks
+
+
+def _called(call: ToolRequest) -> str:
+    return call.raw if call.raw is not None else pretty(call.arguments)
 
 
 def _message_block(reader: StoredTraceReader, position: int, tone: str, before: int | None = None) -> Block:

@@ -7,6 +7,7 @@ from django.db.models import Count
 from harnesslab.core.errors import InvalidValue
 from harnesslab.queries.rollouts.filters import RolloutFilter
 from harnesslab.store.models import Rollout
+from harnesslab.store.text import storable
 
 FACETS = ("project", "panel", "case", "experiment", "model", "engine", "harness", "revision", "tag")
 LIMIT = 60
@@ -17,6 +18,7 @@ def facet(chosen: RolloutFilter, name: str, containing: str = "") -> list[tuple[
 
     Raises `InvalidValue` for an unknown filter.
     """
+    containing = storable(containing)
     rows = chosen.without(name).apply(Rollout.objects.all())
     if name == "tag":
         counts: dict[str, int] = {}

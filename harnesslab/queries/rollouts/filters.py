@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from django.db.models import BinaryField, F, Q, QuerySet
+from django.db.models import BinaryField, BooleanField, F, Func, Q, QuerySet, TextField, Value
 from django.db.models.functions import Substr
 
 from harnesslab.core.contracts.comparators import WIDTH
@@ -39,9 +40,22 @@ def _scored(score: str) -> Q:
     return _SCORED[Score(score)] & Q(mode="")
 
 
+class _Holds(Func):
+    """Whether a list of texts holds one: compared whole, since its JSON spelling is another in each database."""
+
+    template = "EXISTS(SELECT 1 FROM %(function)s(%(expressions)s))"
+    function = "json_each"
+    arg_joiner = ") AS held WHERE held.value = ("
+    output_field = BooleanField()
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """Write it for PostgreSQL."""
+        joiner = self.arg_joiner.replace("AS held", "AS held(value)")
+        return self.as_sql(compiler, connection, function="jsonb_array_elements_text", arg_joiner=joiner, **context)
+
+
 def _tagged(tag: str) -> Q:
-    # a tag is a JSON string in a list: its quotes keep `a` from matching `ab`
-    return Q(tags__icontains=f'"{tag}"')
+    return Q(_Holds(F("tags"), Value(tag, TextField())))
 
 
 def _of_ids(ids: str) -> Q:
@@ -81,7 +95,7 @@ class RolloutFilter(ListFilter):
     panel: str = exact("case__panel__name")
     case: str = exact("case__name")
     experiment: str = exact("experiment__name")
-    tag: str = meaning(_tagged)
+    tag: str = meaning(_tagged, verbatim=True)
     model: str = exact("model")
     engine: str = exact("engine")
     harness: str = exact("harness")

@@ -6,10 +6,10 @@ from collections import defaultdict
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from django.db.models import Count, F, QuerySet
+from django.db.models import Case, Count, F, QuerySet, When
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.errors import NotFound
+from harnesslab.core.errors import InvalidValue, NotFound
 from harnesslab.core.measuring.statistics import Rate, case_rate
 from harnesslab.core.measuring.trace_statistics import VERSION
 from harnesslab.core.natural import natural
@@ -26,7 +26,14 @@ PAGE = 100
 GROUPS = 25
 SHOWN = 12
 """Rollouts of a case that its group shows; the rate and the paths are of all its own trials."""
-_TRIALS_FIRST = (F("rerun_id").asc(nulls_first=True), "experiment_id", "trial", "attempt", "pk")
+_TRIALS_FIRST = (
+    Case(When(mode="", then=0), default=1),  # a rollout of a rerun that is gone still is no trial of its own
+    F("rerun_id").asc(nulls_first=True),
+    "experiment_id",
+    "trial",
+    "attempt",
+    "pk",
+)
 
 
 class RolloutRow(ReadModel):
@@ -176,11 +183,16 @@ def rollout_page(chosen: RolloutFilter, after: str = "", size: int = PAGE) -> Ro
 
 
 def group_page(chosen: RolloutFilter, after: str = "", size: int = GROUPS) -> GroupPage:
-    """Return a page of cases with their trials under filters, newest case first."""
+    """Return a page of cases with their trials under filters, newest case first.
+
+    `after` is the previous page's `next`; raises `InvalidValue` for anything else.
+    """
+    last = natural(after)
+    if after and last is None:
+        raise InvalidValue(f"{after[:80]!r} is no position in the list", where="after")
     filtered = chosen.apply(Rollout.objects.all())
     cases = filtered.values("case_id").annotate(n=Count("pk")).order_by("-case_id")
     count = cases.count()
-    last = natural(after)
     page = cases if last is None else cases.filter(case_id__lt=last)
     ids = [entry["case_id"] for entry in page[: size + 1]]
     more = str(ids[size - 1]) if len(ids) > size else ""

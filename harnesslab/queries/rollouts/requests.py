@@ -65,6 +65,10 @@ class RequestDetail(ReadModel):
 
     digest: str
     sent: int
+    failed: int
+    """Calls that got no answer."""
+    left_out: int
+    """Later calls that were not read, so that they are in no other number."""
     answers: list[DistinctAnswer]
     messages: list[tuple[str, str, int]]
     """(role, beginning of the text, its whole length)."""
@@ -85,7 +89,8 @@ def request_page(offset: int = 0, *, unstable_only: bool = False) -> RequestPage
         .filter(sent__gt=1)
     )
     unstable = grouped.filter(answers__gt=1)
-    chosen = list((unstable if unstable_only else grouped).order_by("-answers", "-sent")[offset : offset + PAGE + 1])
+    listed = (unstable if unstable_only else grouped).order_by("-answers", "-sent", "request")
+    chosen = list(listed[offset : offset + PAGE + 1])
     return RequestPage(
         rows=_rows(
             [(bytes(row["request"] or b"").hex(), row["sent"], row["answers"], row["last"]) for row in chosen[:PAGE]]
@@ -140,7 +145,7 @@ def request_detail(digest: str) -> RequestDetail:
     readers = {pk: StoredTraceReader(rollout) for pk, rollout in rollouts.items()}
     preload([(readers[keys[0] >> KEY_SHIFT], keys[0] & (MAX_EVENTS - 1)) for keys in calls.values()])
     ordered = sorted(calls.items(), key=lambda item: (-len(item[1]), item[1][0]))
-    answers = _answers(ordered, readers)
+    answers = _answers([item for item in ordered if item[0]], readers)
     first = ordered[0][1][0]
     reader, index = readers[first >> KEY_SHIFT], first & (MAX_EVENTS - 1)
     event = reader.event(index)
@@ -150,6 +155,8 @@ def request_detail(digest: str) -> RequestDetail:
     return RequestDetail(
         digest=digest,
         sent=sent,
+        failed=len(calls.get("", ())),
+        left_out=max(0, sent - MAX_CALLS),
         answers=answers,
         messages=[(seen.role, _preview(seen.text), len(seen.text)) for seen in messages],
         model=event.model,

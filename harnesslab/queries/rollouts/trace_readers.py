@@ -104,12 +104,14 @@ class StoredTraceReader:
         return list(positions)
 
     def payload(self, position: int) -> JSON:
-        """Return one payload."""
+        """Return one payload; raises `NotFound`."""
         number = bisect_right(self._index, position, key=lambda entry: entry[1]) - 1
         # chunks without payloads of their own begin at the same payload position as the next
         while number > 0 and position >= self._payload_end(number):
             number -= 1
         chunk = self._chunk(number)
+        if not 0 <= position - chunk.first_payload < len(chunk.payloads):
+            raise NotFound(f"there is no payload {position}", where=f"rollout {self.rollout.pk}")
         return chunk.payloads[position - chunk.first_payload]
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harnesslab.core.deciding.decision_reasons import listed
 from harnesslab.core.training.story import Mark
-from harnesslab.queries.stories.story import METRIC, Story
+from harnesslab.queries.stories.story import METRIC, Story, StoryRow
 
 _FORKS = {"forked": "it forks", "no_chain": "its commands can't be run again"}
 MARKS = {
@@ -45,11 +45,17 @@ def _moved(found: Story) -> str:
         start, end = f"{first.value:,.6g}", f"{last.value:,.6g}"
         return f"took the baseline from {start} to {end}{name}" if first.id != last.id else f"left it at {end}{name}"
     if found.counts[Mark.PROMOTED]:
-        said = f"took the baseline from {first.solved}/{first.total} to {last.solved}/{last.total} solved"
+        said = f"took the baseline from {_score(first)} to {_score(last)} solved"
         moved = first.total != last.total and first.common is not None and last.common is not None
         common = f", on the {_count(len(found.common), 'case')} common to all from {first.common} to {last.common}"
         return said + (common if moved else "")
-    return f"left the baseline at {last.solved}/{last.total} solved"
+    return f"left the baseline at {_score(last)} solved"
+
+
+def _score(row: StoryRow) -> str:
+    """Write solved of all cases, where a source states how many there are."""
+    solved = "–" if row.solved is None else f"{row.solved}"
+    return solved if row.total is None else f"{solved}/{row.total}"
 
 
 def excluded(story: Story) -> str:

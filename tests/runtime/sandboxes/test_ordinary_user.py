@@ -22,9 +22,9 @@ PROJECT = (
     "harnesslab/__init__.py",
     "harnesslab/core",
     "tests/__init__.py",
-    "tests/workers/__init__.py",
+    "tests/runtime/__init__.py",
     "tests/runtime/sandboxes",
-    "workers/__init__.py",
+    "harnesslab/runtime/__init__.py",
     "harnesslab/runtime/sandboxes",
 )
 PACKAGES = (
