@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from harnesslab.actions.asking import AskedExperiment, ask_experiment, asked_of
+from harnesslab.actions.asking import ask_experiment
 from harnesslab.actions.projects.panels import store_panel
 from harnesslab.actions.rollouts.recorder import Recorder
 from harnesslab.actions.rollouts.storing import store_recording
@@ -27,6 +27,7 @@ from harnesslab.queries.panels import (
     revision_named,
 )
 from harnesslab.queries.rollouts.listing import get_rollout
+from harnesslab.requests.experiments import ExperimentRequest
 from harnesslab.store.models import PanelRevision, Project
 from tests import measuring
 from tests.recordings import recording
@@ -70,7 +71,7 @@ def test_a_revision_is_named_by_the_beginning_of_its_digest_or_is_the_newest(pro
 
 
 def test_a_panel_says_what_used_it(project: Project) -> None:
-    row = ask_experiment(asked_of(AskedExperiment, measuring.asked()))
+    row = ask_experiment(ExperimentRequest.model_validate(measuring.asked()))
     later = revision()
     view = panel_view(row.panel_id or 0)
     assert (view.row.experiments, [use.id for use in view.used], view.trainings) == (1, [row.pk], [])

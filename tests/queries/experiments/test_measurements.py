@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from harnesslab.actions.asking import AskedExperiment, ask_experiment, asked_of
+from harnesslab.actions.asking import ask_experiment
 from harnesslab.actions.rollouts.storing import store_recording
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import Conflict, NotFound
@@ -32,6 +32,7 @@ from harnesslab.queries.experiments.measurements import (
 from harnesslab.queries.experiments.progress import SHOWN, progress_of
 from harnesslab.queries.projects.bindings import revisions_of
 from harnesslab.queries.stories.experiment import experiment_card
+from harnesslab.requests.experiments import ExperimentRequest
 from harnesslab.store.models import Experiment, Job, JobState, PanelRevision, Project, Rollout, SourceFile
 from harnesslab.store.text import frozen
 from tests import measuring
@@ -44,7 +45,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_wake_up")]
 
 
 def asked(**changes: object) -> Experiment:
-    return ask_experiment(asked_of(AskedExperiment, measuring.asked(**changes)))
+    return ask_experiment(ExperimentRequest.model_validate(measuring.asked(**changes)))
 
 
 def test_what_is_planned_and_has_not_ended_is_missing(project: Project) -> None:
