@@ -19,7 +19,7 @@ from harnesslab.runtime.sandboxes.attending import Attended
 from harnesslab.runtime.sandboxes.commands import execution, lost
 from harnesslab.runtime.sandboxes.docker_child import DockerChild
 from harnesslab.runtime.sandboxes.docker_pins import environment, pins
-from harnesslab.runtime.sandboxes.docker_streams import Reading, exchange
+from harnesslab.runtime.sandboxes.docker_streams import Reading, exchange, pieces
 from harnesslab.runtime.sandboxes.output import BoundedOutput
 from harnesslab.runtime.sandboxes.pins import NAME_OF_HOST
 from harnesslab.runtime.sandboxes.tarballs import pack, unpack
@@ -182,7 +182,7 @@ class DockerSandbox(OneAtATime):
         stopped: Callable[[], bool] | None,
     ) -> Attended:
         made = self._exec(program, environ)
-        reading = Reading(self._api.exec_start(made, stream=True), output.feed)
+        reading = Reading(pieces(self._api.exec_start(made, socket=True)), output.feed)
         found, now = Attended(), time.monotonic()
         deadline, asked = now + timeout, now
         while not reading.ended.wait(_TICK_SECONDS):
@@ -211,7 +211,7 @@ class DockerSandbox(OneAtATime):
     def _sweep(self) -> bool:
         """End what the commands' user still runs, and say whether there was anything."""
         made = self._exec(["/bin/sh", "-c", _SWEEP], {})
-        return b"left" in bytes(self._api.exec_start(made))
+        return b"left" in b"".join(pieces(self._api.exec_start(made, socket=True)))
 
     def _read(self, reader: TarReader) -> TarReader:
         tar = bytearray()

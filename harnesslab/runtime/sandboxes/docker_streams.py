@@ -6,8 +6,8 @@ import contextlib
 import socket
 import struct
 import threading
-from collections.abc import Callable, Iterable
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol, cast
 
 from harnesslab.core.running.ports import SandboxRefused
 
@@ -41,7 +41,63 @@ def raw(stream: Any) -> socket.socket:
     return cast(socket.socket, getattr(stream, "_sock", stream))
 
 
-def frames(connection: socket.socket, output: Callable[[bytes], object], errors: Callable[[bytes], object]) -> None:
+class Receiving(Protocol):
+    """What pieces are read from."""
+
+    def recv(self, size: int, /) -> bytes:
+        """Return up to `size` bytes, none at the end."""
+
+
+class Wire:
+    """The connection of a request, beginning with what the HTTP client read beyond the head of its answer.
+
+    The client reads ahead into a buffer and the SDK then reads the socket beneath it, so that what a quick command puts
+    out together with the head would be lost.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self.socket = raw(stream)
+        self._ahead = self._read_ahead(stream)
+
+    def _read_ahead(self, stream: Any) -> bytes:
+        buffered = getattr(getattr(getattr(getattr(stream, "_response", None), "raw", None), "_fp", None), "fp", None)
+        if buffered is None:
+            return b""
+        timeout = self.socket.gettimeout()
+        self.socket.settimeout(0)  # an empty buffer would wait for the socket
+        try:
+            return bytes(buffered.peek())
+        finally:
+            self.socket.settimeout(timeout)
+
+    def recv(self, size: int, /) -> bytes:
+        """Return up to `size` bytes, none at the end."""
+        if not self._ahead:
+            return self.socket.recv(size)
+        piece, self._ahead = self._ahead[:size], self._ahead[size:]
+        return piece
+
+
+def pieces(stream: Any) -> Iterator[bytes]:
+    """Yield output and errors as they come, however long they take; raises `ConnectionError` where a piece is cut."""
+    wire = Wire(stream)
+    wire.socket.settimeout(None)
+    try:
+        while head := wire.recv(FRAME.size):
+            _, size = FRAME.unpack(head + _all(wire, FRAME.size - len(head)))
+            yield _all(wire, size)
+    finally:
+        stream.close()
+
+
+def _all(connection: Receiving, size: int) -> bytes:
+    whole = exactly(connection, size) if size else b""
+    if len(whole) < size:
+        raise ConnectionError("it ended within a piece of output")
+    return whole
+
+
+def frames(connection: Receiving, output: Callable[[bytes], object], errors: Callable[[bytes], object]) -> None:
     """Hand each piece to its stream until the other side ends."""
     while head := exactly(connection, FRAME.size):
         kind, size = FRAME.unpack(head)
@@ -53,7 +109,7 @@ def frames(connection: socket.socket, output: Callable[[bytes], object], errors:
             (errors if kind == 2 else output)(piece)
 
 
-def exactly(connection: socket.socket, size: int) -> bytes:
+def exactly(connection: Receiving, size: int) -> bytes:
     """Return exactly `size` bytes, or none where the stream ends before."""
     found = b""
     while len(found) < size:
@@ -72,13 +128,13 @@ def exchange(
     timeout: float,
 ) -> None:
     """Send all of `body`, then read to the end; raises `SandboxRefused` where nothing moves for `timeout` seconds."""
-    connection = raw(stream)
-    connection.settimeout(timeout)
+    wire = Wire(stream)
+    wire.socket.settimeout(timeout)
     try:
-        connection.sendall(body)
+        wire.socket.sendall(body)
         with contextlib.suppress(OSError):
-            connection.shutdown(socket.SHUT_WR)
-        frames(connection, output, errors)
+            wire.socket.shutdown(socket.SHUT_WR)
+        frames(wire, output, errors)
     except OSError as error:
         raise SandboxRefused(f"The Docker engine's connection broke: {error}") from error
     finally:

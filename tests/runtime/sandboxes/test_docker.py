@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import struct
 import sys
 import time
 from collections.abc import Iterator
@@ -170,19 +172,22 @@ def test_the_sandboxes_of_this_machine_by_name() -> None:
 
 
 def test_a_connection_that_breaks_in_a_commands_output_is_an_error_and_no_end(
-    sandbox: DockerSandbox, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, sandbox: DockerSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = sandbox._api.exec_start
 
+    class Cut(socket.socket):
+        left = struct.pack(">BxxxI", 1, 5) + b"begun" + struct.pack(">BxxxI", 1, 5)
+
+        def recv(self, size: int, flags: int = 0, /) -> bytes:
+            piece, Cut.left = Cut.left[:size], Cut.left[size:]
+            if not piece:
+                raise ConnectionResetError("reset by the engine")
+            return piece
+
     def broken(made: str, **options: Any) -> Any:
-        if not options.get("stream"):
-            return whole(made, **options)
-
-        def chunks() -> Iterator[bytes]:
-            yield b"begun"
-            raise ConnectionResetError("reset by the engine")
-
-        return chunks()
+        sweeps = "kill -9 -1" in engine.execs[int(made)]["Cmd"][-1]
+        return whole(made, **options) if sweeps else Cut()
 
     monkeypatch.setattr(sandbox._api, "exec_start", broken)
     found = sandbox.run("echo all of it", timeout=10)

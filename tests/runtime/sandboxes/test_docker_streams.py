@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import socket
 from collections.abc import Iterator
 
-from harnesslab.runtime.sandboxes.docker_streams import Reading
+import pytest
+
+from harnesslab.runtime.sandboxes.docker_streams import FRAME, Reading, pieces
 
 
 def breaking() -> Iterator[bytes]:
@@ -23,3 +27,41 @@ def test_an_output_that_ends_is_whole() -> None:
     reading = Reading([b"all"], lambda _: None)
     assert reading.ended.wait(10)
     assert reading.broken == ""
+
+
+class Stream:
+    """A stream as the SDK hands it out: a socket, and the answer whose head the HTTP client read."""
+
+    class _Answer:
+        def __init__(self, ahead: bytes, theirs: socket.socket) -> None:
+            self.raw = self._fp = self
+            self.fp = io.BufferedReader(socket.SocketIO(theirs, "r"))
+            self._ahead = ahead
+            if ahead:
+                self.fp.peek()
+
+    def __init__(self, mine: socket.socket, ahead: bytes) -> None:
+        self._sock = mine
+        self._response = self._Answer(ahead, mine)
+
+    def close(self) -> None:
+        self._sock.close()
+
+
+@pytest.mark.parametrize("ahead", [b"", FRAME.pack(1, 3) + b"out", FRAME.pack(1, 3) + b"o", FRAME.pack(1, 3)[:2]])
+def test_what_came_with_the_head_of_the_answer_is_output_too(ahead: bytes) -> None:
+    theirs, mine = socket.socketpair()
+    whole = FRAME.pack(1, 3) + b"out" + FRAME.pack(2, 4) + b"errs"
+    theirs.sendall(ahead)
+    stream = Stream(mine, ahead)  # its client has read so much ahead of whoever reads the socket
+    theirs.sendall(whole[len(ahead) :])
+    theirs.close()
+    assert list(pieces(stream)) == [b"out", b"errs"]
+
+
+def test_a_piece_that_is_cut_is_no_end() -> None:
+    theirs, mine = socket.socketpair()
+    theirs.sendall(FRAME.pack(1, 9) + b"half")
+    theirs.close()
+    with pytest.raises(ConnectionError, match="within a piece"):
+        list(pieces(Stream(mine, b"")))
