@@ -52,7 +52,6 @@ def test_a_hybrid_one_that_may_leave_the_record_says_that_it_may_cost_more() -> 
 @pytest.mark.parametrize(
     ("plan", "why"),
     [
-        (RerunPlan(mode=Mode.LIVE, attempts=0), "0 attempts"),
         (RerunPlan(mode=Mode.LIVE, from_step=9), "so that it can't be forked at step 10"),
         (RerunPlan(mode=Mode.LIVE, engine="gone"), "no engine is registered as 'gone'"),
         (RerunPlan(mode=Mode.HYBRID, switches={"tool:gone": Switch.LIVE}), "this recording has no tool:gone"),
