@@ -133,6 +133,7 @@ def addresses(ids: dict[str, Any]) -> Iterator[str]:
     yield from (f"/rollouts/{ids['all']}/", f"/rollouts/{ids['takeover']}/?step=2")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_no_text_acts_on_any_page_or_part(reading: Page, hostile: Lab, ids: dict[str, Any]) -> None:
     crawl = Crawl(reading, hostile.address)
