@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from backports import zstd
@@ -30,7 +31,8 @@ from harnesslab.queries.reruns.listing import rerun_view
 from harnesslab.queries.rollouts.consistency import check_consistency
 from harnesslab.queries.rollouts.manifests import load_manifest
 from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
-from harnesslab.store.models import Experiment, Job, Rollout, StoredManifest, StoredPath
+from harnesslab.queries.trainings.training import training_plan
+from harnesslab.store.models import Experiment, Job, Rollout, StoredManifest, StoredPath, Training
 from harnesslab.store.text import frozen, thawed
 from tests.upgrade.walk import Walk
 from workers.tasks.jobs import run_job
@@ -57,6 +59,8 @@ def main(place: str) -> None:
         "wrong certificates": list(wrong_certificates()),
         "paths": StoredPath.objects.count(),
         "wrong paths": list(wrong_paths()),
+        "trainings": Training.objects.count(),
+        "lost patches": list(lost_patches()),
         "pages": len(walk.answers),
         "failed pages": {page: status for page, status in walk.answers.items() if status != 200},
         "views that were not opened": walk.unopened(),
@@ -80,6 +84,14 @@ def wrong_rollouts() -> Iterator[tuple[int, str]]:
         found = check_consistency(pk)
         if not found.consistent:
             yield pk, found.sentence
+
+
+def lost_patches() -> Iterator[str]:
+    """Yield the folders of patch queues that are not there, so that their trainings could not go on."""
+    for training in Training.objects.all():
+        folder = training_plan(training).proposer.folder
+        if folder and not Path(folder).is_dir():
+            yield folder
 
 
 def wrong_manifests() -> Iterator[str]:

@@ -67,6 +67,11 @@ def test_every_kept_path_is_the_one_that_its_contract_gives(report: Any) -> None
     assert report["wrong paths"] == []
 
 
+def test_a_training_that_was_stopped_can_go_on_with_its_patches(report: Any) -> None:
+    assert report["trainings"] > 0
+    assert report["lost patches"] == []
+
+
 def test_every_page_opens(report: Any) -> None:
     assert report["pages"] > 300
     assert report["failed pages"] == {}
