@@ -5,13 +5,15 @@ from __future__ import annotations
 from html import unescape
 
 import pytest
+from django.db import connection
 from django.test import Client
 
 from harnesslab.actions.rollouts.storing import store_recording
 from harnesslab.core.measuring.trace_statistics import VERSION
 from harnesslab.formats.mlflow.spans import USAGE, walk
 from harnesslab.queries.mirrors import trace_document
-from harnesslab.store.models import Rollout
+from harnesslab.store.append_only import create_triggers, drop_triggers
+from harnesslab.store.models import Chunk, Rollout
 from tests.recordings import changed, recording, served
 
 pytestmark = pytest.mark.django_db
@@ -59,6 +61,18 @@ def test_a_page_says_by_which_version_a_row_was_counted(as_viewer: Client) -> No
     assert "counted by version 1, not yet by the current one" in text_of(as_viewer, "/rollouts/")
     assert f"counted by version 1, not yet by {VERSION}" in text_of(as_viewer, f"/rollouts/{row.pk}/")
     assert as_viewer.get(f"/api/v1/rollouts/{row.pk}").json()["counted_by"] == 1
+
+
+def test_the_efficiency_page_opens_where_a_trace_is_damaged_and_counts_it_as_it_was(as_viewer: Client) -> None:
+    rows = [store_recording(recording(experiment="old", trial=trial), None) for trial in range(2)]
+    Rollout.objects.update(counted_by=1)
+    drop_triggers(connection)
+    Chunk.objects.filter(key__gte=rows[0].pk << 20, key__lt=(rows[0].pk + 1) << 20).update(data=b"\x00damaged")
+    create_triggers(connection)
+    for _ in range(2):
+        text = text_of(as_viewer, f"/efficiency/?e={rows[0].experiment_id}")
+        assert f"1 rollout was counted by an older version than {VERSION}." in text
+    assert as_viewer.get(f"/api/v1/efficiency?e={rows[0].experiment_id}").json()["older"] == 1
 
 
 def test_the_efficiency_page_says_how_many_an_older_version_counted(

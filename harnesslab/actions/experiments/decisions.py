@@ -8,7 +8,7 @@ import msgspec
 
 from harnesslab.actions.comparisons import first_divergence
 from harnesslab.actions.projects.mirrors import say_again
-from harnesslab.actions.rollouts.trace_statistics import prepare as prepare_anatomies
+from harnesslab.actions.rollouts.trace_statistics import count_all
 from harnesslab.core.conditions.identity import IdentityDifference, identity_differences, refused
 from harnesslab.core.conditions.manifest import Difference
 from harnesslab.core.contracts.contract import Contract
@@ -51,8 +51,7 @@ def decide(experiment: Experiment, criterion_name: str, changed: Collection[str]
     if running := next((each.name for each in (row.baseline, row) if each.state == State.RUNNING), ""):
         raise Conflict("it is still being measured", where=running)
     for each in (row.baseline, row):
-        while prepare_anatomies(counted_rollouts(each.pk)):
-            continue
+        count_all(counted_rollouts(each.pk))
     before, after = measured(row.baseline.pk, anatomies=True), measured(row.pk, anatomies=True)
     differences = _identity(before, after)
     fields = refused(differences) + (["trials"] if row.trials != row.baseline.trials else [])

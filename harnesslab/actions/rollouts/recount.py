@@ -10,12 +10,9 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from django.db import DatabaseError
-from django.db.models import QuerySet
-
-from harnesslab.actions.rollouts.trace_statistics import counted_anew, write
+from harnesslab.actions.rollouts.trace_statistics import Uncountable, counted_anew, write
 from harnesslab.core.canonical import JSON
-from harnesslab.core.errors import HarnessLabError, NotFound
+from harnesslab.core.errors import NotFound
 from harnesslab.queries.rollouts.counts import COUNTS, numbers_of
 from harnesslab.store.models import Rollout
 from harnesslab.store.text import thawed
@@ -48,7 +45,8 @@ class Recounted:
 def recount_all() -> Iterator[Recounted]:
     """Count all rollouts that an older version counted, in the order of their ids, as they are asked for."""
     last = 0
-    while ids := list(_behind(last).values_list("pk", flat=True)[:PAGE]):
+    behind = Rollout.objects.behind().order_by("pk")
+    while ids := list(behind.filter(pk__gt=last).values_list("pk", flat=True)[:PAGE]):
         for last in ids:
             yield from _recounted(last)
 
@@ -67,23 +65,21 @@ class Recounting:
     """Recounts a bounded number at a time; what can't be counted is passed over until the process starts again."""
 
     def __init__(self) -> None:
-        self._last = 0
+        self._passed: set[int] = set()
 
     def some(self) -> int:
         """Count the next few rollouts; returns how many rows were looked at."""
         read = done = 0
-        for pk, events in list(_behind(self._last).values_list("pk", "events")[:PAGE]):
+        behind = Rollout.objects.behind().exclude(pk__in=self._passed).order_by("pk")
+        for pk, events in list(behind.values_list("pk", "events")[:PAGE]):
             if done and read + events > EVENTS_A_TICK:
                 break
             for each in _recounted(pk):
                 if each.error:
                     log.warning("rollout %s can't be counted: %s", pk, each.error)
-            self._last, read, done = pk, read + events, done + 1
+                    self._passed.add(pk)
+            read, done = read + events, done + 1
         return done
-
-
-def _behind(last: int) -> QuerySet[Rollout]:
-    return Rollout.objects.behind().filter(pk__gt=last).order_by("pk")
 
 
 def _recounted(pk: int) -> Iterator[Recounted]:
@@ -96,13 +92,8 @@ def _recounted(pk: int) -> Iterator[Recounted]:
         return
     try:
         columns = counted_anew(row)
-    except DatabaseError:
-        raise
-    except HarnessLabError as error:
+    except Uncountable as error:
         yield Recounted(pk, error=error.sentence)
-        return
-    except Exception as error:  # noqa: BLE001 - a chunk that is damaged fails in many ways, and must keep nobody from the others
-        yield Recounted(pk, error=f"{type(error).__name__}: {error}")
         return
     if write(row, columns):
         yield Recounted(pk, _changes(row, columns))

@@ -14,7 +14,7 @@ from harnesslab.actions.rollouts import recount as recounts
 from harnesslab.actions.rollouts.recorder import Recorder, RolloutEnding, interrupt
 from harnesslab.actions.rollouts.recount import Recounting, recount, recount_all
 from harnesslab.actions.rollouts.storing import store_recording
-from harnesslab.actions.rollouts.trace_statistics import counted_anew, write
+from harnesslab.actions.rollouts.trace_statistics import count_all, counted_anew, prepare, write
 from harnesslab.core.errors import NotFound
 from harnesslab.core.measuring.trace_statistics import VERSION, trace_statistics
 from harnesslab.core.running.rollout import Outcome
@@ -105,7 +105,14 @@ def damage(row: Rollout) -> None:
     create_triggers(connection)
 
 
-@pytest.mark.parametrize("sweep", [lambda: list(recount_all()), lambda: Recounting().some()])
+@pytest.mark.parametrize(
+    "sweep",
+    [
+        lambda: list(recount_all()),
+        lambda: Recounting().some(),
+        lambda: count_all(Rollout.objects.values_list("pk", flat=True)),
+    ],
+)
 def test_a_damaged_trace_keeps_nobody_from_the_others(old: list[Rollout], sweep: Callable[[], object]) -> None:
     damage(old[1])
     sweep()
@@ -113,6 +120,20 @@ def test_a_damaged_trace_keeps_nobody_from_the_others(old: list[Rollout], sweep:
     failed = next(recount([old[1].pk]))
     assert failed.error
     assert Rollout.objects.get(pk=old[1].pk).output_tokens == 30
+
+
+def test_what_can_not_be_counted_is_left_to_the_end_of_what_is_asked_for(old: list[Rollout]) -> None:
+    damage(old[0])
+    damage(old[2])
+    assert prepare(row.pk for row in old) == [old[0].pk, old[2].pk]
+
+
+def test_a_row_that_falls_behind_after_the_sweep_went_past_it_is_counted_too(old: list[Rollout]) -> None:
+    sweep = Recounting()
+    sweep.some()
+    Rollout.objects.filter(pk=old[0].pk).update(counted_by=1)
+    sweep.some()
+    assert not Rollout.objects.behind().exists()
 
 
 def test_a_count_by_a_newer_version_is_left_as_it_is(old: list[Rollout]) -> None:
