@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self, TypeVar
@@ -17,6 +18,7 @@ LONGEST = 1000
 """Characters of a filter's value; SQLite's LIKE gives up on very long ones."""
 _Rows = TypeVar("_Rows", bound=QuerySet[Any])
 _KEY = "filter"
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,10 @@ class ListFilter:
         for each in fields(self):
             where, value = _rule(each).where, getattr(self, each.name)
             if where is not None and value:
-                rows = rows.filter(where(value))
+                try:
+                    rows = rows.filter(where(value))
+                except InvalidValue as error:
+                    raise InvalidValue(error.what, where=each.name, hint=error.hint) from None
         return rows
 
 
@@ -128,7 +133,7 @@ def _between(column: str, value: str) -> Q:
     low, dots, high = value.partition("..")
     ends = [finite(end) if end else None for end in (low, high if dots else low)]
     if value == ".." or any(end is None for end, text in zip(ends, (low, high if dots else low), strict=True) if text):
-        raise InvalidValue(f"{value[:80]!r} is no number", where=column, hint="8, 8..20, 8.. or ..20")
+        raise InvalidValue(f"{value[:80]!r} is no number", hint="8, 8..20, 8.. or ..20")
     names = (f"{column}__gte", f"{column}__lte")
     between = Q(**{name: end for name, end in zip(names, ends, strict=True) if end is not None})
     # an end beyond all integers filters nothing, which would let unknown numbers pass
@@ -137,8 +142,5 @@ def _between(column: str, value: str) -> Q:
 
 def finite(text: str) -> float | None:
     """Return the finite number that a text is, or None."""
-    try:
-        number = float(text)
-    except ValueError:
-        return None
+    number = float(text) if _DECIMAL.fullmatch(text) else math.nan
     return number if math.isfinite(number) else None

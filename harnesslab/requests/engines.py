@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
@@ -28,7 +29,7 @@ def _name(text: str) -> None:
 def _kept_whole(text: str, most: int) -> None:
     """Refuse what the database would have to cut or change: the engine would be another one than was named."""
     if len(text) > most or not encodable(text):
-        raise refused(f"at most {most:,} characters, without NUL")
+        raise refused(f"at most {most:,} characters, without NUL or half a character")
 
 
 def _address(text: str) -> None:
@@ -57,8 +58,24 @@ def _options(value: object) -> dict[str, Any]:
         line = json.dumps(known, ensure_ascii=False, allow_nan=False)
     except (ValueError, RecursionError):
         raise refused("numbers that are none, or nested too deeply") from None
-    _kept_whole(line.replace("\\u0000", "\x00"), LONGEST_OPTIONS)
+    if len(line) > LONGEST_OPTIONS:
+        raise refused(f"at most {LONGEST_OPTIONS:,} characters")
+    if not all(map(encodable, _texts_in(known))):
+        raise refused("a text with NUL or half a character")
     return known
+
+
+def _texts_in(value: object) -> Iterator[str]:
+    """Yield the texts and keys of a JSON value."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            waiting += [*item, *item.values()]
+        elif isinstance(item, list):
+            waiting += item
 
 
 Ceiling = Annotated[int, whole(1, 4096, "{} requests at a time")]

@@ -7,13 +7,14 @@ from typing import Annotated
 from pydantic import Field
 
 from harnesslab.core.measuring.experiments import MeasuringPlan
+from harnesslab.core.seeds import seed_of
 from harnesslab.requests.refusals import refused
 from harnesslab.requests.schema import RequestSchema
 from harnesslab.requests.values import decimal, text, texts, whole, written
 
 
 def _root_seed(text: str) -> None:
-    if not (text.isascii() and text.isdigit() and len(text) <= 19 and int(text) < 2**63):
+    if seed_of(text) is None:
         raise refused(f"no seed: {written(text)}", "a whole number below 2^63")
 
 
@@ -30,7 +31,7 @@ class MeasuringRequest(RequestSchema):
     trials: Annotated[int, whole(1, 100, "{} trials")] = Field(default=1, description="How often each case is run.")
     seed: Annotated[str, text(_root_seed)] = Field(default="12345", description="The root of all seeds.")
     temperature: Annotated[float, decimal(0, 10, "no temperature: {}")] | None = Field(
-        default=0.0, description="Of the model; null for the engine's own."
+        default=0.0, description="Of the model; null, typed as an empty text, for the engine's own."
     )
     cases: Annotated[tuple[str, ...], texts(none="no case was chosen")] | None = Field(
         default=None, description="Only these cases of the panel."

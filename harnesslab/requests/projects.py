@@ -12,7 +12,7 @@ from harnesslab.core.measuring.experiments import Binding
 from harnesslab.core.running.recipe import HarnessKind, HarnessSource
 from harnesslab.requests.refusals import refused
 from harnesslab.requests.schema import RequestSchema
-from harnesslab.requests.values import Command, choice, text, texts
+from harnesslab.requests.values import Command, Name, choice, text, texts
 
 
 def _repository(text: str) -> None:
@@ -25,9 +25,11 @@ class BindingRequest(RequestSchema):
 
     noun: ClassVar[str] = "binding"
     repository: Annotated[str, text(_repository)] = Field(description="A git repository: a folder or an address.")
-    branch: Annotated[str, text()] = Field(default="main", description="The branch that promotions fast-forward.")
-    kind: Annotated[HarnessKind, choice(HarnessKind, HarnessKind, "kind of harness")] = HarnessKind.LOOP
-    entry: Annotated[str, text()] = Field(default="harness", description="Of a loop harness: the module to run.")
+    branch: Name = Field(default="main", description="The branch that promotions fast-forward.")
+    kind: Annotated[HarnessKind, choice(HarnessKind, HarnessKind, "kind of harness")] = Field(
+        default=HarnessKind.LOOP, description="A module that asks the worker for everything, or a program."
+    )
+    entry: Name = Field(default="harness", description="Of a loop harness: the module to run.")
     command: Command = Field(default=(), description="Of a command harness: the program and its arguments.")
     surface: Annotated[tuple[str, ...], texts(str.split)] = Field(
         default=(), description="Patterns of the files that a candidate may change; *.py where none is named."

@@ -10,16 +10,27 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from harnesslab.core.running.predicates import MOST_STEPS, Predicate, What
 from harnesslab.core.running.recipe import DRAWN, SAME
 from harnesslab.core.running.rerun import MOST_ATTEMPTS, SWITCHED, Mode, OnMiss, RerunPlan, Switch
+from harnesslab.core.seeds import seed_of
 from harnesslab.requests.refusals import refused
 from harnesslab.requests.schema import RequestSchema
-from harnesslab.requests.values import Flag, ValueReading, choice, decimal, encodable, printable, text, whole, written
+from harnesslab.requests.values import (
+    Flag,
+    Name,
+    ValueReading,
+    choice,
+    decimal,
+    encodable,
+    printable,
+    text,
+    whole,
+    written,
+)
 
 ONE_OF_SEEDS = "same, drawn, or a number from 0 to 2^63-1"
 
 
 def _seed(text: str) -> None:
-    number = len(text) < 20 and text.isascii() and text.isdigit() and int(text) < 2**63
-    if text not in (SAME, DRAWN) and not number:
+    if text not in (SAME, DRAWN) and seed_of(text) is None:
         raise refused(f"no seed: {written(text)}" if text else "which seed?", ONE_OF_SEEDS)
 
 
@@ -50,7 +61,6 @@ _SWITCHES = ValueReading(_switches, {"type": "object", "additionalProperties": _
 Step = Annotated[int, whole(0, None, "no step: {}", hint="steps count from 0")]
 Attempts = Annotated[int, whole(1, MOST_ATTEMPTS, "{} attempts")]
 Seed = Annotated[str, text(_seed)]
-Name = Annotated[str, text(printable)]
 
 
 class RerunRequest(RequestSchema):

@@ -9,7 +9,7 @@ from pydantic import Field
 from harnesslab.core.training.training import Proposer, ProposerKind, TrainingPlan
 from harnesslab.requests.measuring import MeasuringRequest, Named
 from harnesslab.requests.refusals import refused
-from harnesslab.requests.values import Command, Flag, decimal, text, whole
+from harnesslab.requests.values import Command, Flag, Name, decimal, text, whole
 
 MOST_ITERATIONS = 1000
 LONGEST_TIMEOUT = 7 * 24 * 3600.0
@@ -22,8 +22,8 @@ class TrainingRequest(MeasuringRequest):
     epochs: Annotated[int, whole(1, MOST_ITERATIONS, "{} iterations")] = Field(description="Most iterations.")
     patches: Annotated[str, text()] = Field(default="", description="A folder of patch files, taken in order.")
     command: Command = Field(default=(), description="A program that changes a worktree; it runs as the worker does.")
-    name: Annotated[str, text()] = Field(default="", description="How the proposer is shown, such as its model.")
-    effort: Annotated[str, text()] = Field(default="", description="How hard it thinks; shown beside its name.")
+    name: Name = Field(default="", description="How the proposer is shown, such as its model.")
+    effort: Name = Field(default="", description="How hard it thinks; shown beside its name.")
     timeout: Annotated[float, decimal(0, LONGEST_TIMEOUT, "{} seconds", above=True)] = Field(
         default=1800.0, description="Seconds that a proposal may take."
     )

@@ -20,6 +20,7 @@ from harnesslab.requests.refusals import refused
 _WHOLE = re.compile("-?[0-9]+")
 _DIGITS = 18
 """So many fit into every database's whole numbers."""
+_LIST: Mapping[str, Any] = {"type": "array", "items": {"type": "string"}}
 
 
 def written(value: object) -> str:
@@ -36,8 +37,8 @@ class ValueReading:
     read: Callable[[object], object]
     document: Mapping[str, Any]
     """Its JSON schema."""
-    one_text: bool = False
-    """Whether a list may be typed as one text, as a program and its arguments are."""
+    many: bool = False
+    """Whether it is a list, of which a command takes one at a time."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(self.read)
@@ -133,21 +134,24 @@ Flag = Annotated[bool, ValueReading(_flag, {"type": "boolean"})]
 """Whether something is so."""
 
 
-def texts(
-    split: Callable[[str], Iterable[str]] | None = None, none: str = "", *, one_text: bool = False
-) -> ValueReading:
+def texts(split: Callable[[str], Iterable[str]] | None = None, none: str = "") -> ValueReading:
     """Read a list of texts; `split` parts a single one, `none` is said of an empty list where that is refused."""
 
     def read(value: object) -> tuple[str, ...]:
-        if isinstance(value, str) and split is not None:
-            value = list(split(value))
-        if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
-            raise refused(f"{written(value)} is no list of texts")
-        if not value and none:
+        words = _texts(list(split(value)) if isinstance(value, str) and split is not None else value)
+        if not words and none:
             raise refused(none)
-        return tuple(value)
+        return words
 
-    return ValueReading(read, {"type": "array", "items": {"type": "string"}}, one_text)
+    return ValueReading(read, _LIST, many=True)
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
+        raise refused(f"{written(value)} is no list of texts")
+    if not all(map(encodable, value)):
+        raise refused("a text with NUL or half a character")
+    return tuple(value)
 
 
 def _shell_words(line: str) -> list[str]:
@@ -157,7 +161,14 @@ def _shell_words(line: str) -> list[str]:
         raise refused(f"{error}: {written(line)}") from None
 
 
-Command = Annotated[tuple[str, ...], texts(_shell_words, one_text=True)]
+def _command(value: object) -> tuple[str, ...]:
+    words = _texts(_shell_words(value) if isinstance(value, str) else value)
+    if words and not words[0].strip():
+        raise refused("which program?", "a program and its arguments")
+    return words
+
+
+Command = Annotated[tuple[str, ...], ValueReading(_command, _LIST)]
 """A program and its arguments: a list of words, or one text that is parted as a shell does."""
 
 
@@ -165,6 +176,10 @@ def printable(name: str) -> None:
     """Refuse control characters in a name."""
     if not name.isprintable():
         raise refused(f"no name: {written(name)}", "without control characters")
+
+
+Name = Annotated[str, text(printable)]
+"""The name of something, in one line."""
 
 
 def encodable(value: str) -> bool:

@@ -41,7 +41,8 @@ WRONG: list[tuple[type[RequestSchema], str, str]] = [
     *((ExperimentRequest, "kind", word) for word in ("best", "\x00")),
     *((TrainingRequest, "epochs", word) for word in ("0", "1001", "many", LONG, "nan", "\x00")),
     *((TrainingRequest, "timeout", word) for word in ("0", "-1", "inf", "nan", "soon", LONG, "\x00")),
-    *((TrainingRequest, "command", word) for word in ("'x", '"', "a\x00 'b")),
+    *((TrainingRequest, "command", word) for word in ("'x", '"', "a\x00 'b", "a '\x00'", "''")),
+    *((TrainingRequest, name, "a\x00b") for name in ("name", "effort")),
     *((TrainingRequest, "trials", word) for word in ("0", "x")),
     *((TrainingRequest, "seed", word) for word in ("x", LONG)),
     *((TrainingRequest, "temperature", word) for word in ("nan", "hot")),
@@ -53,7 +54,8 @@ WRONG: list[tuple[type[RequestSchema], str, str]] = [
     *((EngineRequest, "options", word) for word in ("{", "[1]", '{"a": NaN}', '{"a": "\\u0000"}', "[" * 5000, LONG)),
     *((EngineRequest, "api_key_env", word) for word in ("not a variable", "A\x00")),
     *((BindingRequest, "kind", word) for word in ("sideways", "\x00")),
-    *((BindingRequest, "command", word) for word in ("'x", '"')),
+    *((BindingRequest, "command", word) for word in ("'x", '"', "''", "a '\x00'")),
+    *((BindingRequest, name, "a\x00b") for name in ("branch", "entry", "surface")),
     (BindingRequest, "repository", " "),
     *((CeilingRequest, "ceiling", word) for word in ("0", "x", LONG, "nan")),
     *((RegressionMeasurementRequest, "attempts", word) for word in ("0", "x", LONG, "nan")),
@@ -68,15 +70,17 @@ NEVER = {
     RerunRequest: {"switches", "self_test"},
     ExperimentRequest: {"project", "panel", "engine", "cases", "revision", "baseline"},
     TrainingRequest: {
-        *("project", "panel", "engine", "cases", "patches", "name", "effort", "criterion"),
+        *("project", "panel", "engine", "cases", "patches", "criterion"),
         *("certify", "remeasure", "unchanged"),
     },
-    BindingRequest: {"branch", "entry", "surface"},
     RegressionRequest: {"predicate"},
 }
 """Fields that no text makes wrong by itself: boxes, lists, and names, which actions look up."""
 FORM_NAMES = {"from_step": "step"}
-OPTIONS = {"command": "--proposer-command", "epochs": "--iterations"}
+OPTIONS = {
+    TrainingRequest: {"command": "--proposer-command", "epochs": "--iterations", "name": "--proposer-name"},
+    BindingRequest: {"surface": "--editable"},
+}
 
 
 @pytest.fixture(autouse=True)
@@ -140,7 +144,7 @@ def typed(schema: type[RequestSchema], command: list[str], document: dict[str, A
         if schema is EngineRequest and name == "name":
             words.append(value)
             continue
-        option = OPTIONS.get(name) if schema is TrainingRequest else None
+        option = OPTIONS.get(schema, {}).get(name)
         words.append(f"{option or '--' + name.replace('_', '-')}={value}")
     return words
 
@@ -163,6 +167,6 @@ def test_every_door_says_the_same_of_a_wrong_value(
     if api:
         assert f"{field}: {sentence}" in by_api(client, api, wrong)
     if command:
-        option = OPTIONS.get(field) if schema is TrainingRequest else None
+        option = OPTIONS.get(schema, {}).get(field)
         name = "name" if (schema, field) == (EngineRequest, "name") else option or f"--{field.replace('_', '-')}"
         assert printable(f"{name}: {sentence}") in by_command(*typed(schema, command, wrong))

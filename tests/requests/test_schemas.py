@@ -162,3 +162,20 @@ def test_a_plan_is_made_of_the_request() -> None:
         mode=Mode.HYBRID, switches={"tool:run": Switch.LIVE}, on_miss=plan.on_miss, from_step=3, temperature=0.0
     )
     assert plan.on_miss == "live"
+
+
+ENGINE = {"name": "N", "kind": "openai", "address": "http://127.0.0.1:9"}
+
+
+def test_an_escape_in_an_option_is_text_and_a_nul_is_refused() -> None:
+    stop = {"stop": "\\u0000"}  # six characters, as a stop sequence may be
+    assert EngineRequest.model_validate({**ENGINE, "options": stop}).options == stop
+    for wrong in ("\x00", "\ud800"):
+        with pytest.raises(InvalidRequest, match="a text with NUL or half a character"):
+            EngineRequest.model_validate({**ENGINE, "options": {"a": [{wrong: 1}]}})
+
+
+@pytest.mark.parametrize("command", ["''", ["", "x"], [" "]])
+def test_a_command_without_a_program_is_refused(command: object) -> None:
+    with pytest.raises(InvalidRequest, match="which program"):
+        BindingRequest.model_validate({"repository": "/r", "command": command})

@@ -26,7 +26,10 @@ def bind(name: str, binding: Binding, user: User | None = None) -> Project:
     if "://" not in repository and Path(repository).exists() and not Path(repository).is_absolute():
         raise InvalidValue(f"not an absolute path: {repository!r}", where="repository", hint="workers run elsewhere")
     if repository:
-        resolve(repository, binding.branch, harness_cache())
+        try:
+            resolve(repository, binding.branch, harness_cache())
+        except InvalidValue as error:
+            raise InvalidValue(error.what, where="branch", hint=error.hint) from None
     with transaction.atomic():
         project, _ = Project.objects.get_or_create(name=shown)
         project.binding = frozen(binding.to_json())

@@ -25,7 +25,8 @@ def plan_from_form(form: Mapping[str, str]) -> RerunPlan:
     document = {name: value for name, value in form_values(RerunRequest, form).items() if value != ""}
     numbered = document.get("seed") == NUMBER
     if numbered:
-        document["seed"] = form.get("seed_number", "")
+        number = form.get("seed_number", "")
+        document["seed"] = "" if number in (SAME, DRAWN) else number  # a word is no number
     document["switches"] = {
         name.removeprefix(SWITCH): switch
         for name, switch in form.items()

@@ -43,7 +43,14 @@ def write_out(archive: bytes, folder: Path) -> None:
                 raise UnsafeArchive(f"neither a file, a folder nor a symbolic link: {member.name!r}")
     _link(links, folder)
     for place, moment in reversed(folders):
-        os.utime(place, (moment, moment))
+        _touch(place, moment)
+
+
+def _touch(place: Path, moment: float) -> None:
+    try:
+        os.utime(place, (moment, moment), follow_symlinks=False)
+    except (OverflowError, ValueError):  # a time that is none, or further off than any file system goes
+        raise UnsafeArchive(f"no time of a file: {moment!r}") from None
 
 
 def _parts(name: str) -> Parts:
@@ -67,7 +74,7 @@ def _write(members: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> No
     with place.open("xb") as target:  # a name that came before is refused
         target.write(content.read() if content is not None else b"")
     place.chmod(0o755 if member.mode & 0o100 else 0o644)
-    os.utime(place, (member.mtime, member.mtime))
+    _touch(place, member.mtime)
 
 
 def _link(links: Mapping[Parts, tarfile.TarInfo], folder: Path) -> None:
@@ -80,7 +87,7 @@ def _link(links: Mapping[Parts, tarfile.TarInfo], folder: Path) -> None:
         _make(folder, parts[:-1])
         place = folder.joinpath(*parts)
         place.symlink_to(member.linkname)
-        os.utime(place, (member.mtime, member.mtime), follow_symlinks=False)
+        _touch(place, member.mtime)
 
 
 def _stays_inside(parts: Parts, targets: Mapping[Parts, str]) -> None:

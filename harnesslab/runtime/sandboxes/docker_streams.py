@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -67,6 +68,8 @@ class Wire:
         self.socket.settimeout(0)  # an empty buffer would wait for the socket
         try:
             return bytes(buffered.peek())
+        except ssl.SSLWantReadError:  # nothing came yet; a plain socket says it by giving nothing
+            return b""
         finally:
             self.socket.settimeout(timeout)
 
@@ -128,9 +131,9 @@ def exchange(
     timeout: float,
 ) -> None:
     """Send all of `body`, then read to the end; raises `SandboxRefused` where nothing moves for `timeout` seconds."""
-    wire = Wire(stream)
-    wire.socket.settimeout(timeout)
     try:
+        wire = Wire(stream)
+        wire.socket.settimeout(timeout)
         wire.socket.sendall(body)
         with contextlib.suppress(OSError):
             wire.socket.shutdown(socket.SHUT_WR)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import datetime
 import io
 import socket
+import ssl
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -65,3 +69,43 @@ def test_a_piece_that_is_cut_is_no_end() -> None:
     theirs.close()
     with pytest.raises(ConnectionError, match="within a piece"):
         list(pieces(Stream(mine, b"")))
+
+
+def self_signed(folder: Path) -> tuple[Path, Path]:
+    """Write a key and a certificate of its own for `localhost`."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    form = serialization.PrivateFormat.PKCS8
+    private = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
+    (folder / "key.pem").write_bytes(private)
+    (folder / "certificate.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    return folder / "key.pem", folder / "certificate.pem"
+
+
+def test_a_connection_under_tls_that_has_nothing_yet_is_waited_for(tmp_path: Path) -> None:
+    key, certificate = self_signed(tmp_path)
+    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    serving.load_cert_chain(certificate, key)
+    trusting = ssl.create_default_context(cafile=str(certificate))
+    theirs, mine = socket.socketpair()
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        wrapped = pool.submit(serving.wrap_socket, theirs, server_side=True)
+        client = trusting.wrap_socket(mine, server_hostname="localhost")
+        server = wrapped.result(10)
+        reading = pool.submit(lambda: list(pieces(Stream(client, b""))))
+        server.sendall(FRAME.pack(1, 3) + b"out")
+        server.close()
+        assert reading.result(10) == [b"out"]
