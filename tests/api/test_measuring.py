@@ -64,7 +64,7 @@ def test_progress_and_cancelling(api: Client, project: Project) -> None:
         ({"temperature": 1e300}, 400, "no temperature"),
         ({"seed": "9" * 30}, 400, "no seed"),
         ({"cases": []}, 400, "no case was chosen"),
-        ({"cases": ["a", "\ud800"]}, 400, "no case"),
+        ({"cases": ["a", "\ud800"]}, 400, "NUL or half a character"),
         ({"kind": "best"}, 400, "no kind"),
     ],
 )
