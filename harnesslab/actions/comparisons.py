@@ -15,53 +15,56 @@ from harnesslab.core.contracts.comparators import Path, PathBuilder
 from harnesslab.core.contracts.contract import LADDER, Contract, Level
 from harnesslab.core.errors import InvalidValue, NotComparable
 from harnesslab.queries.comparisons import comparison
-from harnesslab.queries.comparisons.comparison import Aligned, ComparedRollouts
+from harnesslab.queries.comparisons.comparison import Aligned, ComparedRollouts, Pair
 from harnesslab.queries.rollouts.listing import get_rollout
 from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
-from harnesslab.store.models import AuditEntry, CauseOverride, StoredPath
+from harnesslab.store.models import AuditEntry, CauseOverride
 from harnesslab.store.text import storable
 
 
 def compare(a_id: int, b_id: int, contract: Contract) -> ComparedRollouts:
     """Compare two stored rollouts; raises `NotFound` and `NotComparable`."""
-    keep_paths((a_id, b_id), contract)
-    return comparison.compared(a_id, b_id, contract)
+    return comparison.compared(_with_paths(a_id, b_id, contract, _ladder(contract)), contract)
 
 
 def align(a_id: int, b_id: int, contract: Contract) -> Aligned:
     """Align two stored rollouts without looking for causes; raises `NotFound` and `NotComparable`."""
-    keep_paths((a_id, b_id), contract)
-    return comparison.aligned(a_id, b_id, contract)
+    return comparison.aligned(_with_paths(a_id, b_id, contract, [contract, _bare(contract)]), contract)
 
 
 def first_divergence(a_id: int, b_id: int, contract: Contract) -> Divergence | None:
     """Say where two stored rollouts part, and why; raises `NotFound` and `NotComparable`."""
-    keep_paths((a_id, b_id), contract)
-    return comparison.first_divergence(a_id, b_id, contract)
+    return comparison.first_divergence(_with_paths(a_id, b_id, contract, [contract]), contract)
 
 
-def keep_paths(rollout_ids: Iterable[int], contract: Contract) -> None:
-    """Compute and keep the missing paths of rollouts for a contract and its ladder; raises `NotFound`.
+def _with_paths(a_id: int, b_id: int, contract: Contract, wanted: Sequence[Contract]) -> Pair:
+    """Return the trace readers of two rollouts, which hold the paths that are wanted of a contract's ladder."""
+    pair = comparison.readers_of(a_id, b_id)
+    for reader in pair:
+        if reader.read_paths(wanted):
+            keep_paths([reader], contract)
+    return pair
+
+
+def keep_paths(readers: Iterable[StoredTraceReader], contract: Contract) -> None:
+    """Compute and keep the missing paths of rollouts for a contract and its ladder; the readers hold them all then.
 
     They are derived from what is sealed, so that losing them costs time alone; each trace is read once, whole.
     """
-    for rollout_id in rollout_ids:
-        _keep_paths(rollout_id, contract)
+    for reader in readers:
+        missing = reader.read_paths(_ladder(contract))
+        if missing:
+            _keep(reader, missing)
+            reader.read_paths(missing)
 
 
-def _keep_paths(rollout_id: int, contract: Contract) -> None:
-    rollout = get_rollout(rollout_id)
-    wanted = {level_contract.key: level_contract for level_contract in _needed(contract)}
-    kept = StoredPath.objects.filter(rollout_id=rollout_id, contract__in=wanted).values_list("contract", flat=True)
-    missing = [wanted[key] for key in wanted.keys() - set(kept)]
-    if not missing:
-        return
-    paths, unsupported = _computed(StoredTraceReader(rollout), missing)
+def _keep(reader: StoredTraceReader, missing: Sequence[Contract]) -> None:
+    paths, unsupported = _computed(reader, missing)
     with transaction.atomic():
         for path in paths:
-            store_path(rollout_id, path)
+            store_path(reader.rollout.pk, path)
         for item in unsupported:
-            store_unsupported(rollout_id, item)
+            store_unsupported(reader.rollout.pk, item)
 
 
 def _computed(reader: StoredTraceReader, contracts: Sequence[Contract]) -> tuple[list[Path], list[Contract]]:
@@ -86,9 +89,14 @@ def _computed(reader: StoredTraceReader, contracts: Sequence[Contract]) -> tuple
     return paths, unsupported
 
 
-def _needed(contract: Contract) -> list[Contract]:
-    ladder = [Contract(level, contract.rules, contract.scope) for level in LADDER]
-    return [*ladder, Contract(contract.level, (), contract.scope), Contract(Level.TEXT, (), contract.scope)]
+def _ladder(contract: Contract) -> list[Contract]:
+    """Return the contracts by whose paths two traces are compared as a whole."""
+    levels = [Contract(level, contract.rules, contract.scope) for level in LADDER]
+    return [*levels, _bare(contract), Contract(Level.TEXT, (), contract.scope)]
+
+
+def _bare(contract: Contract) -> Contract:
+    return Contract(contract.level, (), contract.scope)
 
 
 @transaction.atomic

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -20,19 +21,16 @@ from harnesslab.figures.strip import strip_figure
 from harnesslab.pages.access import needs, user_of
 from harnesslab.pages.render import render
 from harnesslab.queries.comparisons.comparison import (
-    Aligned,
     ComparedRollouts,
     ComparisonResult,
-    Override,
-    earlier_overrides,
     first_difference_row,
     level_titles,
-    override_of,
+    overrides_of,
     row_window,
 )
 from harnesslab.queries.comparisons.rows import row_detail
 from harnesslab.queries.comparisons.strip import strip
-from harnesslab.queries.rollouts.listing import get_rollout, siblings
+from harnesslab.queries.rollouts.listing import siblings
 
 
 def contract_of(request: HttpRequest) -> Contract:
@@ -44,6 +42,7 @@ def comparison(request: HttpRequest) -> HttpResponse:
     """The whole page."""
     compared = _compared(request)
     contract = compared.comparison.contract
+    override, earlier = overrides_of(compared.row_a.id, compared.row_b.id, contract)
     first = first_difference_row(compared.comparison.rows)
     selected = _row(request, first or 0, len(compared.comparison.rows))
     only = request.GET.get("differences") == "1"
@@ -60,16 +59,16 @@ def comparison(request: HttpRequest) -> HttpResponse:
         "detail": row_detail(compared, selected) if compared.comparison.rows else None,
         "first": first,
         "selected": selected,
-        "by_token": _by_token(request),
+        "by_token": _by_token(contract),
         "differences": only,
         "figure": strip_figure(strip(compared)),
         "conditions": compared.comparison.declared,
         "gaps": [pair for pair in compared.comparison.conditions if pair.difference is Difference.NOT_SHOWN],
         "total_conditions": len(compared.comparison.conditions),
         "equal_conditions": sum(pair.difference is Difference.EQUAL for pair in compared.comparison.conditions),
-        "siblings": siblings(get_rollout(compared.row_a.id)),
-        "override": override_of(compared.row_a.id, compared.row_b.id, contract),
-        "earlier": _earlier(request, compared, contract),
+        "siblings": siblings(compared.a.rollout),
+        "override": override,
+        "earlier": [(each, _query(request, **Contract.of_key(each.contract).query(), row="")) for each in earlier],
         "causes": [cause.value for cause in Cause],
         "query": _query(request, row=""),
         "rerun_both": _rerun_both(compared, compared.result),
@@ -80,7 +79,7 @@ def comparison(request: HttpRequest) -> HttpResponse:
 
 def comparison_rows(request: HttpRequest) -> HttpResponse:
     """A further window of aligned rows."""
-    compared = _aligned(request)
+    compared = align(*_ids(request), contract_of(request))
     only = request.GET.get("differences") == "1"
     start = _row(request, 0, len(compared.rows))
     window = row_window(compared, start, only_differences=only, until=natural(request.GET.get("until", "")))
@@ -91,12 +90,13 @@ def comparison_rows(request: HttpRequest) -> HttpResponse:
 
 def comparison_row(request: HttpRequest) -> HttpResponse:
     """One aligned row in full."""
-    compared = _aligned(request)
+    contract = contract_of(request)
+    compared = align(*_ids(request), contract)
     detail = row_detail(compared, _row(request, 0, len(compared.rows)))
     return render(
         request,
         "comparisons/_detail.html",
-        {"detail": detail, "a": compared.row_a, "b": compared.row_b, "by_token": _by_token(request)},
+        {"detail": detail, "a": compared.row_a, "b": compared.row_b, "by_token": _by_token(contract)},
     )
 
 
@@ -120,10 +120,6 @@ def comparison_override(request: HttpRequest) -> HttpResponse:
 
 def _compared(request: HttpRequest) -> ComparedRollouts:
     return compare(*_ids(request), contract_of(request))
-
-
-def _aligned(request: HttpRequest) -> Aligned:
-    return align(*_ids(request), contract_of(request))
 
 
 def _ids(request: HttpRequest) -> tuple[int, int]:
@@ -162,24 +158,18 @@ def _query(request: HttpRequest, **changes: str) -> str:
     return urlencode({name: value for name, value in values.items() if value})
 
 
-def _by_token(request: HttpRequest) -> bool:
-    return contract_of(request).level in (Level.TOKEN_IDS, Level.LOGPROBS)
-
-
-def _earlier(request: HttpRequest, compared: ComparedRollouts, contract: Contract) -> list[tuple[Override, str]]:
-    """Return the findings under older versions of the rules, each with the query of the page that compares by them."""
-    overrides = earlier_overrides(compared.row_a.id, compared.row_b.id, contract)
-    return [(each, _query(request, **Contract.of_key(each.contract).query(), row="")) for each in overrides]
+def _by_token(contract: Contract) -> bool:
+    return contract.level in (Level.TOKEN_IDS, Level.LOGPROBS)
 
 
 def _rules(request: HttpRequest, contract: Contract) -> list[tuple[Rule, bool, str]]:
     """Return (rule, whether it is on, the query that switches it) of each rule."""
-    return [(rule, rule.key in contract.rules, _rules_url(request, rule.key)) for rule in offered(contract.rules)]
+    rules = offered(contract.rules)
+    on = {rule.key for rule in rules} & set(contract.rules)
+    return [(rule, rule.key in on, _query(request, rules=_named(rules, on ^ {rule.key}), row="")) for rule in rules]
 
 
-def _rules_url(request: HttpRequest, key: str) -> str:
-    """Return the query with one rule switched."""
-    now = set(contract_of(request).rules)
-    rules = [rule.key for rule in offered(now) if (rule.key in now) != (rule.key == key)]
-    every = rules == [rule.key for rule in newest()]
-    return _query(request, rules="" if every else ",".join(rules) or "none", row="")
+def _named(rules: Sequence[Rule], on: Set[str]) -> str:
+    """Name the rules that are on as the query does: not at all where they are what is taken without a word."""
+    keys = [rule.key for rule in rules if rule.key in on]
+    return "" if keys == [rule.key for rule in newest()] else ",".join(keys) or "none"

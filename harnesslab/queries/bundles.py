@@ -10,7 +10,7 @@ from harnesslab.core.errors import Conflict
 from harnesslab.core.running.rollout import Origin, Outcome, Replayability
 from harnesslab.formats import bundle
 from harnesslab.formats.native import importer as native
-from harnesslab.queries.comparisons.comparison import compared
+from harnesslab.queries.comparisons.comparison import compared, readers_of
 from harnesslab.queries.rollouts.listing import facts_of, get_rollout
 from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.store.models import Rollout
@@ -30,7 +30,7 @@ def bundle_of(rollout_id: int, signer: bundle.Signer, others: Sequence[int] = ()
 
 
 def _report(a: int, b: int) -> JSON:
-    report: JSON = parse(compared(a, b, Contract.parse()).result.model_dump_json())
+    report: JSON = parse(compared(readers_of(a, b), Contract.parse()).result.model_dump_json())
     return report
 
 

@@ -6,6 +6,7 @@ import io
 import json
 import re
 import zipfile
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -15,6 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from harnesslab.actions.rollouts.storing import store_recording
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.formats import bundle
+from harnesslab.store.models import StoredPath
 from tests.pages.conftest import Stored
 from tests.recordings import recording
 
@@ -80,10 +82,33 @@ def test_a_rollout_opens_in_a_fixed_number_of_queries(as_viewer: Client, stored:
     assert short <= 14
 
 
-def test_a_comparison_opens_in_a_fixed_number_of_queries(as_viewer: Client, stored: Stored) -> None:
-    address = f"/compare/?a={stored.first.pk}&b={stored.other.pk}"
-    as_viewer.get(address)
-    assert queries(as_viewer, address) <= 48
+@pytest.mark.parametrize(("part", "most"), [("", 20), ("row/", 14), ("rows/", 12)])
+def test_a_comparison_and_its_parts_open_in_a_fixed_number_of_queries(
+    as_viewer: Client, stored: Stored, django_assert_max_num_queries: Any, part: str, most: int
+) -> None:
+    address = f"/compare/{part}?a={stored.first.pk}&b={stored.other.pk}"
+    assert as_viewer.get(address.replace(part, "")).status_code == 200
+    with django_assert_max_num_queries(most):
+        assert as_viewer.get(address).status_code == 200
+
+
+@pytest.mark.parametrize(("part", "levels"), [("", 7), ("row/", 2), ("rows/", 2)])
+def test_a_comparison_reads_each_kept_path_once_and_only_those_it_takes(
+    as_viewer: Client, stored: Stored, monkeypatch: pytest.MonkeyPatch, part: str, levels: int
+) -> None:
+    address = f"/compare/{part}?a={stored.first.pk}&b={stored.other.pk}"
+    assert as_viewer.get(address).status_code == 200
+    opened: list[tuple[int, str]] = []
+    load = StoredPath.from_db.__func__
+
+    def noted(kind: type[StoredPath], *row: Any) -> StoredPath:
+        made: StoredPath = load(kind, *row)
+        opened.append((made.rollout_id, made.contract))
+        return made
+
+    monkeypatch.setattr(StoredPath, "from_db", classmethod(noted))
+    assert as_viewer.get(address).status_code == 200
+    assert len(opened) == len(set(opened)) == 2 * levels
 
 
 def test_the_list_says_how_many_pass_the_filters(as_viewer: Client, stored: Stored) -> None:

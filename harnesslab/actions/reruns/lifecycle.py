@@ -20,6 +20,7 @@ from harnesslab.core.running.recipe import DRAWN, SAME, Recipe
 from harnesslab.core.running.record import flows_on
 from harnesslab.core.running.rerun import RerunPlan, controls, unsafe_fork
 from harnesslab.core.running.rollout import UNSCORABLE
+from harnesslab.queries.comparisons.comparison import readers_of
 from harnesslab.queries.engines import engine_named
 from harnesslab.queries.reruns.listing import get_rerun, recipe_of, rerun_plan_of
 from harnesslab.queries.reruns.paths import parted_by_retry, same_as, strictest, unmoved
@@ -150,7 +151,7 @@ def conclude(rollout: Rollout, *, diverged: bool) -> Conclusion:
         return Conclusion(None, None)
     rerun = get_rerun(rollout.rerun_id)
     contract = Contract(Level(rerun.level))
-    keep_paths((rerun.parent_id, rollout.pk), contract)
+    keep_paths(readers_of(rerun.parent_id, rollout.pk), contract)
     bad = _bad(rerun.regression, rollout)
     same = same_as(rerun.parent, rollout, contract, diverged=diverged)
     if same is False and not diverged:

@@ -20,6 +20,8 @@ from harnesslab.queries.rollouts.listing import RolloutRow, get_rollout, row_of
 from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.store.models import CauseOverride
 
+Pair = tuple[StoredTraceReader, StoredTraceReader]
+"""The trace readers of A and B."""
 WINDOW = 160
 """Rows in one window of the comparison."""
 
@@ -133,25 +135,28 @@ class ComparedRollouts(Aligned):
         return result(str(self.row_a.id), str(self.row_b.id), self.comparison)
 
 
-def compared(a_id: int, b_id: int, contract: Contract) -> ComparedRollouts:
-    """Compare two stored rollouts; raises `NotFound` and `NotComparable`."""
-    rollout_a, rollout_b = get_rollout(a_id), get_rollout(b_id)
-    a, b = StoredTraceReader(rollout_a), StoredTraceReader(rollout_b)
+def readers_of(a_id: int, b_id: int) -> Pair:
+    """Return the trace readers of two stored rollouts, of one where both are the same; raises `NotFound`."""
+    a = StoredTraceReader(get_rollout(a_id))
+    return a, a if a_id == b_id else StoredTraceReader(get_rollout(b_id))
+
+
+def compared(pair: Pair, contract: Contract) -> ComparedRollouts:
+    """Compare two stored rollouts; raises `NotComparable`."""
+    a, b = pair
     comparison = compare_traces(a, b, contract)
-    return ComparedRollouts(row_of(rollout_a), row_of(rollout_b), a, b, comparison.rows, comparison)
+    return ComparedRollouts(row_of(a.rollout), row_of(b.rollout), a, b, comparison.rows, comparison)
 
 
-def first_divergence(a_id: int, b_id: int, contract: Contract) -> Divergence | None:
-    """Say where two stored rollouts part, and why; raises `NotFound` and `NotComparable`."""
-    a, b = StoredTraceReader(get_rollout(a_id)), StoredTraceReader(get_rollout(b_id))
-    return parting(a, b, contract)
+def first_divergence(pair: Pair, contract: Contract) -> Divergence | None:
+    """Say where two stored rollouts part, and why; raises `NotComparable`."""
+    return parting(*pair, contract)
 
 
-def aligned(a_id: int, b_id: int, contract: Contract) -> Aligned:
-    """Align two stored rollouts without looking for causes; raises `NotFound` and `NotComparable`."""
-    rollout_a, rollout_b = get_rollout(a_id), get_rollout(b_id)
-    a, b = StoredTraceReader(rollout_a), StoredTraceReader(rollout_b)
-    return Aligned(row_of(rollout_a), row_of(rollout_b), a, b, align_traces(a, b, contract)[0])
+def aligned(pair: Pair, contract: Contract) -> Aligned:
+    """Align two stored rollouts without looking for causes; raises `NotComparable`."""
+    a, b = pair
+    return Aligned(row_of(a.rollout), row_of(b.rollout), a, b, align_traces(a, b, contract)[0])
 
 
 def result(name_a: str, name_b: str, comparison: Comparison) -> ComparisonResult:
@@ -213,21 +218,17 @@ def level_titles() -> list[tuple[str, str]]:
     return [(level.value, TITLES[level]) for level in LADDER]
 
 
-def override_of(a_id: int, b_id: int, contract: Contract) -> Override | None:
-    """Return the latest reviewer's finding for a pair, in either order."""
-    return next((each for each in _overrides(a_id, b_id) if each.contract == contract.key), None)
+def overrides_of(a_id: int, b_id: int, contract: Contract) -> tuple[Override | None, list[Override]]:
+    """Return a reviewer's latest finding for a pair, in either order, and those under older versions of the rules.
 
-
-def earlier_overrides(a_id: int, b_id: int, contract: Contract) -> list[Override]:
-    """Return the latest finding for a pair under each older version of a contract's rules, the latest first.
-
-    A newer version of a rule takes no finding back: it was made of what the older one showed, which still is compared.
+    Of each older version it is the latest finding, the latest first. A newer version of a rule takes no finding back:
+    it was made of what the older one showed, which still is compared.
     """
-    older: dict[str, Override] = {}
+    latest: dict[str, Override] = {}
     for each in _overrides(a_id, b_id):
-        if each.contract != contract.key and _names(each.contract) == _names(contract.key):
-            older.setdefault(each.contract, each)
-    return list(older.values())
+        latest.setdefault(each.contract, each)
+    current = latest.pop(contract.key, None)
+    return current, [each for each in latest.values() if _names(each.contract) == _names(contract.key)]
 
 
 def _names(key: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from backports import zstd
@@ -34,6 +34,7 @@ class StoredTraceReader:
         self.rollout = rollout
         self.outcome = rollout.outcome
         self._opened: dict[int, packing.Opened] = {}
+        self._paths: dict[str, comparators.Path | None] = {}
 
     @cached_property
     def manifest(self) -> Manifest:
@@ -120,9 +121,27 @@ class StoredTraceReader:
         return StoredPayloads(self)
 
     def path(self, contract: Contract) -> comparators.Path:
-        """Return the path under a contract, from the store or computed; raises `NotComparable`."""
-        row = StoredPath.objects.filter(rollout_id=self.rollout.pk, contract=contract.key).first()
-        return stored_path(row, contract) if row is not None else comparators.path(self.trace(), contract)
+        """Return the path under a contract, from the store or computed, once; raises `NotComparable`."""
+        if contract.key not in self._paths and self.read_paths([contract]):
+            self._paths[contract.key] = self._computed(contract)
+        path = self._paths[contract.key]
+        if path is None:
+            raise NotComparable(f"the trace does not record {contract.level.value}")
+        return path
+
+    def read_paths(self, contracts: Iterable[Contract]) -> list[Contract]:
+        """Read the kept paths under some contracts in one query; returns the contracts under which none is kept."""
+        missing = {contract.key: contract for contract in contracts if contract.key not in self._paths}
+        if missing:
+            for row in StoredPath.objects.filter(rollout_id=self.rollout.pk, contract__in=list(missing)):
+                self._paths[row.contract] = _stored_path(row, missing.pop(row.contract))
+        return list(missing.values())
+
+    def _computed(self, contract: Contract) -> comparators.Path | None:
+        try:
+            return comparators.path(self.trace(), contract)
+        except NotComparable:
+            return None
 
     def events(self) -> Iterator[AnyEvent]:
         """Yield the events in order, with one chunk in memory at a time."""
@@ -216,10 +235,10 @@ class StoredPayloads:
         return self._reader.payload(position)
 
 
-def stored_path(row: StoredPath, contract: Contract) -> comparators.Path:
-    """Read a kept path; raises `NotComparable` where the trace was found to lack what the contract compares."""
+def _stored_path(row: StoredPath, contract: Contract) -> comparators.Path | None:
+    """Read a kept path; None where the trace was found to lack what the contract compares."""
     if row.removed.get("unsupported"):
-        raise NotComparable(f"the trace does not record {contract.level.value}")
+        return None
     indices = array("I", zstd.decompress(bytes(row.indices)))
     removed = scrub.Removed()
     removed.counts.update(row.removed.get("counts", {}))

@@ -15,11 +15,11 @@ from harnesslab.core.trace.events import ModelCall
 from harnesslab.queries.comparisons.comparison import (
     aligned,
     compared,
-    earlier_overrides,
     first_difference_row,
     first_divergence,
     level_titles,
-    override_of,
+    overrides_of,
+    readers_of,
     row_window,
 )
 from harnesslab.queries.comparisons.rows import json_or_none, row_detail
@@ -39,9 +39,9 @@ def stored(*commands: str, **fields: Any) -> int:
 
 def test_equal_rollouts_are_identical_with_no_row_that_differs() -> None:
     a, b = stored(), stored(trial=1)
-    found = compared(a, b, TEXT)
+    found = compared(readers_of(a, b), TEXT)
     assert (found.result.identical, found.result.first_divergence, found.result.outcome_changed) == (True, None, False)
-    assert first_divergence(a, b, TEXT) is None
+    assert first_divergence(readers_of(a, b), TEXT) is None
     assert first_difference_row(found.rows) is None
     assert row_window(found, 0, only_differences=True).rows == []
     assert {cell.relation for cell in strip(found)} == {"equal"}
@@ -49,12 +49,12 @@ def test_equal_rollouts_are_identical_with_no_row_that_differs() -> None:
 
 def test_counts_of_rows_add_up_to_all_of_them() -> None:
     a, b = stored("ls", "cat a", "cat b", "cat c"), stored("ls", "cat x", "cat c", "pwd")
-    found = compared(a, b, TEXT)
+    found = compared(readers_of(a, b), TEXT)
     counts = {name: count for name, count in found.result.counts.items() if name != "edits"}
     assert sum(counts.values()) == len(found.rows) == row_window(found, 0).total
     assert found.result.steps == (4, 4)
     assert found.result.counts["only_a"] + found.result.counts["only_b"] + found.result.counts["changed"] > 0
-    parted = first_divergence(a, b, TEXT)
+    parted = first_divergence(readers_of(a, b), TEXT)
     assert parted is not None
     assert found.result.first_divergence is not None
     assert (parted.step, parted.cause.value) == (
@@ -66,7 +66,7 @@ def test_counts_of_rows_add_up_to_all_of_them() -> None:
 @pytest.mark.parametrize("only_differences", [False, True])
 @pytest.mark.parametrize("size", [1, 3, 160])
 def test_windows_of_rows_follow_each_other_without_a_gap_or_a_repeat(only_differences: bool, size: int) -> None:
-    found = aligned(stored("ls", "a", "b", "c"), stored("ls", "x", "b", "y"), TEXT)
+    found = aligned(readers_of(stored("ls", "a", "b", "c"), stored("ls", "x", "b", "y")), TEXT)
     every = [row.number for row in row_window(found, 0, only_differences=only_differences).rows]
     seen: list[int] = []
     start: int | None = 0
@@ -82,7 +82,7 @@ def test_windows_of_rows_follow_each_other_without_a_gap_or_a_repeat(only_differ
 
 
 def test_each_step_of_the_strip_begins_where_the_last_one_ended() -> None:
-    found = aligned(stored("ls", "a", "b"), stored("ls", "x", "b"), TEXT)
+    found = aligned(readers_of(stored("ls", "a", "b"), stored("ls", "x", "b")), TEXT)
     cells = strip(found)
     assert [cell.start for cell in cells] == sorted({cell.start for cell in cells})
     assert cells[0].start == 0
@@ -90,7 +90,7 @@ def test_each_step_of_the_strip_begins_where_the_last_one_ended() -> None:
 
 
 def test_rows_that_differ_lead_to_each_other_both_ways() -> None:
-    found = compared(stored("ls", "a", "b"), stored("ls", "x", "y"), TEXT)
+    found = compared(readers_of(stored("ls", "a", "b"), stored("ls", "x", "y")), TEXT)
     details = [row_detail(found, number) for number in range(len(found.rows))]
     differing = [detail.number for detail in details if detail.place is not None]
     assert {detail.differences for detail in details} == {len(differing)}
@@ -105,7 +105,7 @@ def test_rows_that_differ_lead_to_each_other_both_ways() -> None:
 @pytest.mark.parametrize("text", TEXTS)
 def test_hostile_text_is_compared_as_text_and_makes_json(text: str) -> None:
     a, b = stored("ls", results={0: text}), stored("ls", results={0: f"{text} more"}, trial=1)
-    found = compared(a, b, TEXT)
+    found = compared(readers_of(a, b), TEXT)
     assert json.loads(found.result.model_dump_json())["identical"] is False
     number = first_difference_row(found.rows)
     assert number is not None
@@ -117,8 +117,8 @@ def test_hostile_text_is_compared_as_text_and_makes_json(text: str) -> None:
 def test_a_level_whose_record_is_missing_is_not_comparable_rather_than_different() -> None:
     a, b = stored(), stored("ls", trial=1)
     with pytest.raises(NotComparable):
-        compared(a, b, Contract.parse("token-ids"))
-    ladder = compared(a, b, TEXT).result.ladder
+        compared(readers_of(a, b), Contract.parse("token-ids"))
+    ladder = compared(readers_of(a, b), TEXT).result.ladder
     assert ladder["token-ids"] not in ("different", "equal")
     assert list(ladder) == [name for name, _ in level_titles()]
 
@@ -126,9 +126,8 @@ def test_a_level_whose_record_is_missing_is_not_comparable_rather_than_different
 def test_a_side_that_is_not_there_is_one_sentence() -> None:
     a = stored()
     for pair in ((a, 999), (999, a)):
-        for read in (compared, aligned, first_divergence):
-            with pytest.raises(NotFound, match="there is no rollout 999"):
-                read(*pair, TEXT)
+        with pytest.raises(NotFound, match="there is no rollout 999"):
+            readers_of(*pair)
 
 
 def test_tokens_part_where_their_ids_do_and_unrecorded_ones_say_nothing() -> None:
@@ -156,16 +155,15 @@ def test_the_latest_finding_of_a_pair_counts_in_either_order_and_older_rules_kee
     finding("sampling", contract.key, b, a)
     finding("infra", contract.key, a, c)
     for one, two in ((a, b), (b, a)):
-        found = override_of(one, two, contract)
+        found, earlier = overrides_of(one, two, contract)
         assert found is not None
-        assert (found.cause, found.author) == ("sampling", "olga")
-    assert earlier_overrides(a, b, contract) == []
-    assert override_of(b, c, contract) is None
+        assert (found.cause, found.author, earlier) == ("sampling", "olga", [])
+    assert overrides_of(b, c, contract) == (None, [])
 
 
 def test_a_row_takes_no_more_queries_in_a_long_comparison(django_assert_max_num_queries: Any) -> None:
-    few = compared(stored("ls", "a"), stored("ls", "b"), TEXT)
-    many = compared(stored(*map(str, range(60))), stored(*map(str, range(30, 90))), TEXT)
+    few = compared(readers_of(stored("ls", "a"), stored("ls", "b")), TEXT)
+    many = compared(readers_of(stored(*map(str, range(60))), stored(*map(str, range(30, 90)))), TEXT)
     for found in (few, many):
         number = first_difference_row(found.rows)
         assert number is not None
@@ -175,7 +173,7 @@ def test_a_row_takes_no_more_queries_in_a_long_comparison(django_assert_max_num_
 
 def test_answers_that_failed_differ_from_those_that_did_not() -> None:
     failed = changed(recording(trial=1), 1, error="reset", text=None, tool_calls=())
-    found = compared(stored(), store_recording(failed, None).pk, TEXT)
+    found = compared(readers_of(stored(), store_recording(failed, None).pk), TEXT)
     rows = row_window(found, 0, only_differences=True).rows
     assert any(row.b is not None and row.b.failed for row in rows)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from harnesslab.actions.rollouts.storing import store_recording
+from harnesslab.actions.rollouts.storing import store_recording, store_unsupported
 from harnesslab.core.contracts.comparators import path
 from harnesslab.core.contracts.contract import RAW, Contract
 from harnesslab.core.errors import NotComparable, NotFound
@@ -72,3 +73,28 @@ def test_large_openings_are_kept_once_for_all_rollouts() -> None:
         stored = store_recording(replace(first, trace=made, trial=trial), None)
         assert StoredTraceReader(stored).trace() == made
     assert Blob.objects.count() == 1
+
+
+def test_a_path_is_read_or_computed_once_also_where_there_is_none(django_assert_num_queries: Any) -> None:
+    reader, absent, kept = StoredTraceReader(store_recording(recording(), None)), Contract.parse("token-ids"), RAW
+    computed = Contract.parse("text")
+    first = reader.path(kept), reader.path(computed)
+    with pytest.raises(NotComparable, match="does not record token-ids"):
+        reader.path(absent)
+    with django_assert_num_queries(0):
+        assert (reader.path(kept), reader.path(computed)) == first
+        with pytest.raises(NotComparable, match="does not record token-ids"):
+            reader.path(absent)
+
+
+def test_kept_paths_are_read_in_one_query_and_what_is_not_kept_is_said(django_assert_num_queries: Any) -> None:
+    rollout, absent = store_recording(recording(), None), Contract.parse("token-ids")
+    store_unsupported(rollout.pk, absent)
+    reader, other = StoredTraceReader(rollout), Contract.parse("text")
+    with django_assert_num_queries(1):
+        assert reader.read_paths([RAW, absent, other]) == [other]
+    with django_assert_num_queries(0):
+        assert reader.path(RAW).path == path(recording().trace, RAW).path
+        with pytest.raises(NotComparable):
+            reader.path(absent)
+        assert reader.read_paths([RAW, absent]) == []
