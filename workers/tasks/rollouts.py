@@ -14,8 +14,8 @@ from django.db import DatabaseError, connections
 
 from harnesslab.actions.engines import slots
 from harnesslab.actions.engines.guarded import GuardedEngine
+from harnesslab.actions.repositories import harness_cache
 from harnesslab.actions.reruns import job_specs as orders
-from harnesslab.actions.reruns import lifecycle as reruns
 from harnesslab.actions.rollouts.recorder import Placement, Recorder, RolloutEnding
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.running.ports import EngineDown, SandboxRefused
@@ -106,7 +106,7 @@ class _Run:
             recipe=order.recipe,
             engine=guarded,
             sandboxes=sandboxes_for(order.recipe),
-            cache=reruns.harness_cache(),
+            cache=harness_cache(),
             plan=order.plan,
             trace=trace,
             model=row.model,

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
-from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from harnesslab.accounts.models import User
 from harnesslab.actions.comparisons import keep_paths
 from harnesslab.actions.jobs import lifecycle as jobs
+from harnesslab.actions.repositories import commit_of
 from harnesslab.core.contracts.contract import Contract, Level
 from harnesslab.core.errors import Conflict, InvalidValue
 from harnesslab.core.running.predicates import Predicate
@@ -28,7 +27,6 @@ from harnesslab.queries.reruns.previews import refusal
 from harnesslab.queries.rollouts.listing import get_rollout
 from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.requests.reruns import RegressionMeasurementRequest
-from harnesslab.runtime.driver.checkout import resolve
 from harnesslab.store.models import AuditEntry, RegressionCase, Rerun, Rollout
 from harnesslab.store.text import storable
 
@@ -106,7 +104,7 @@ def _by_commit(recipe: Recipe, plan: RerunPlan) -> RerunPlan:
     """Name a plan's harness revision by its commit; nothing where that is the recorded one."""
     if not plan.revision or not recipe.harness.repository:
         return plan
-    commit = resolve(recipe.harness.repository, plan.revision, harness_cache())
+    commit = commit_of(recipe.harness.repository, plan.revision)
     return msgspec.structs.replace(plan, revision="" if commit == recipe.harness.revision else commit)
 
 
@@ -122,12 +120,6 @@ def _enqueue(rerun: Rerun, plan: RerunPlan, attempt: int, user: User | None, ste
         group=f"rerun {rerun.pk}",
         silently=attempt >= WOKEN,
     )
-
-
-def harness_cache() -> Path:
-    """Return the folder where harness revisions are kept."""
-    home: Path = settings.CONFIG.home
-    return home / "harnesses"
 
 
 def cancel(rerun_id: int) -> int:
