@@ -112,6 +112,7 @@ class _Run:
             model=row.model,
             seed_honoured=row.seed_honoured,
             ceiling=row.ceiling,
+            queue=guarded.queue,
             leave=connections.close_all,
         )
         try:

@@ -55,8 +55,8 @@ def served(sides: Sequence[ExperimentSums], view: View) -> str:
     if not told or view.answers is Answers.USED:
         return ""
     return (
-        f"Served, from a cache, a record or another rollout, and not billed: {', '.join(told)}. What follows is what was paid, which says little "
-        "about how many tokens the harness needs."
+        f"Served, from a cache, a record or another rollout, and not billed: {', '.join(told)}. "
+        "What follows is what was paid, which says little about how many tokens the harness needs."
     )
 
 

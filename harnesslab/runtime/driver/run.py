@@ -21,6 +21,7 @@ from harnesslab.runtime.driver.conditions import changed, manifest
 from harnesslab.runtime.driver.episode import DrivenEpisode, Writer
 from harnesslab.runtime.driver.frame import Result
 from harnesslab.runtime.driver.loop import run_loop
+from harnesslab.runtime.driver.queueing import QueueTime
 
 POLICY_SDK = Path(__file__).resolve().parents[2] / "policy.py"
 SDK_FOLDER = "/sdk"
@@ -45,6 +46,8 @@ class RolloutParts:
     model: str = ""
     seed_honoured: bool | None = None
     ceiling: int | None = None
+    queue: QueueTime = field(default_factory=QueueTime)
+    """How long its requests wait for their turn at the engine."""
     leave: Callable[[], None] = _nothing
     """What a thread that asked the engine does before it ends, such as closing its connections."""
 
@@ -132,6 +135,7 @@ def _episode(parts: RolloutParts, writer: Writer, sandbox: Sandbox, stopped: Cal
         rules=rules,
         seed_honoured=parts.seed_honoured,
         model=parts.model,
+        queue=parts.queue,
     )
 
 
@@ -159,6 +163,7 @@ def _facts(
     parts: RolloutParts, episode: DrivenEpisode, result: Result, before: Mapping[str, Condition] | None
 ) -> dict[str, JSON]:
     facts: dict[str, JSON] = {"counts": episode.counts.to_json()}
+    facts |= {"queued": round(parts.queue.seconds, 3)} if parts.queue.seconds else {}
     facts |= {"why": result.why} if result.why else {}
     facts |= result.facts
     facts |= {"crash_origin": result.origin} if result.origin else {}
