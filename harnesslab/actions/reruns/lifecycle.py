@@ -17,7 +17,7 @@ from harnesslab.core.errors import Conflict, InvalidValue
 from harnesslab.core.running.predicates import Predicate
 from harnesslab.core.running.recipe import DRAWN, SAME, Recipe
 from harnesslab.core.running.record import flows_on
-from harnesslab.core.running.rerun import RerunPlan, controls, unsafe_fork
+from harnesslab.core.running.rerun import RerunPlan, asks_engine, controls, unsafe_fork
 from harnesslab.core.running.rollout import UNSCORABLE
 from harnesslab.queries.comparisons.comparison import readers_of
 from harnesslab.queries.engines import engine_named
@@ -61,9 +61,9 @@ def request(
             )
             if user is not None:
                 AuditEntry.objects.create(user=user, action="rerun", subject=f"rollout {rollout_id}", detail=rerun.plan)
-            steps = recipe_of(rerun.parent).case.budgets.steps
+            recipe = recipe_of(rerun.parent)
             for attempt in range(plan.attempts):
-                _enqueue(rerun, plan, attempt, user, steps)
+                _enqueue(rerun, recipe, plan, attempt, user)
     except IntegrityError:
         if (known := _known(key, rollout_id, asked, regression)) is None:
             raise
@@ -108,16 +108,17 @@ def _by_commit(recipe: Recipe, plan: RerunPlan) -> RerunPlan:
     return msgspec.structs.replace(plan, revision="" if commit == recipe.harness.revision else commit)
 
 
-def _enqueue(rerun: Rerun, plan: RerunPlan, attempt: int, user: User | None, steps: int) -> None:
+def _enqueue(rerun: Rerun, recipe: Recipe, plan: RerunPlan, attempt: int, user: User | None) -> None:
     root_seed = "" if plan.seed == SAME else str(secrets.randbits(63)) if plan.seed == DRAWN else plan.seed
     jobs.enqueue(
         KIND,
         {"rerun": rerun.pk, "attempt": attempt, "root_seed": root_seed},
         idempotency_key=f"rerun {rerun.pk} attempt {attempt}",
         user=user,
-        total=steps,
+        total=recipe.case.budgets.steps,
         queue_name=QUEUE,
         group=f"rerun {rerun.pk}",
+        engine=storable(plan.engine or recipe.engine, 200) if asks_engine(recipe, plan) else "",
         silently=attempt >= WOKEN,
     )
 

@@ -13,7 +13,7 @@ from harnesslab.core.contracts import scrub
 from harnesslab.core.running.ports import Child, EngineDown, EnginePort, Place, Sandbox, Sandboxes
 from harnesslab.core.running.recipe import HarnessKind, Recipe
 from harnesslab.core.running.record import Record
-from harnesslab.core.running.rerun import Mode, OnMiss, RerunPlan, Switch
+from harnesslab.core.running.rerun import Mode, RerunPlan, asks_engine
 from harnesslab.core.trace.trace import Trace
 from harnesslab.runtime.driver.checkout import Checkout, checkout
 from harnesslab.runtime.driver.command import HARNESS_FOLDER, Agent, reachable, run_command
@@ -82,7 +82,7 @@ def run(
         opened = place(recipe) if agent is None else agent.place(place(recipe), code)
         sandbox = parts.sandboxes.open(opened)
         stack.callback(sandbox.close)
-        before = parts.engine.conditions() if _asks_engine(parts) else None
+        before = parts.engine.conditions() if asks_engine(recipe, parts.plan) else None
         document = manifest(
             recipe,
             parts.plan,
@@ -112,14 +112,6 @@ def _code(parts: RolloutParts) -> Checkout | None:
     if harness.kind is HarnessKind.COMMAND and not harness.repository:
         return None
     return checkout(harness.repository, harness.revision, parts.cache)
-
-
-def _asks_engine(parts: RolloutParts) -> bool:
-    plan, user = parts.plan, parts.recipe.case.user
-    if plan is None or (plan.mode is not Mode.RECORDED and plan.on_miss is OnMiss.LIVE):
-        return True
-    played = user is not None and bool(user.persona) and plan.switch("user") is Switch.LIVE
-    return played or plan.switch("model") is Switch.LIVE
 
 
 def _episode(parts: RolloutParts, writer: Writer, sandbox: Sandbox, stopped: Callable[[], bool]) -> DrivenEpisode:
