@@ -22,7 +22,7 @@ from harnesslab.core.running.rollout import UNSCORABLE
 from harnesslab.queries.comparisons.comparison import readers_of
 from harnesslab.queries.engines import engine_named
 from harnesslab.queries.reruns.listing import get_rerun, recipe_of, rerun_plan_of
-from harnesslab.queries.reruns.paths import parted_by_retry, same_as, strictest, unmoved
+from harnesslab.queries.reruns.paths import never_live, parted_by_retry, same_as, strictest, unmoved
 from harnesslab.queries.reruns.previews import refusal
 from harnesslab.queries.rollouts.listing import get_rollout
 from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
@@ -145,10 +145,12 @@ def conclude(rollout: Rollout, *, diverged: bool) -> Conclusion:
     rerun = get_rerun(rollout.rerun_id)
     contract = Contract(Level(rerun.level))
     keep_paths(readers_of(rerun.parent_id, rollout.pk), contract)
-    bad = _bad(rerun.regression, rollout)
+    bad, plan = _bad(rerun.regression, rollout), rerun_plan_of(rerun)
+    if not plan.self_test and (why := never_live(plan, rollout, diverged=diverged)):
+        return Conclusion(None, bad, why)
     same = same_as(rerun.parent, rollout, contract, diverged=diverged)
     if same is False and not diverged:
-        if rerun_plan_of(rerun).self_test:
+        if plan.self_test:
             same = unmoved(rerun.parent, rollout, contract)
         elif parted_by_retry(rerun.parent, rollout, contract):
             return Conclusion(None, bad, RETRIED)

@@ -18,7 +18,7 @@ from harnesslab.core.contracts.requests import RequestDigests
 from harnesslab.core.contracts.trace_reader import kind_of
 from harnesslab.core.errors import InvalidValue, LimitExceeded
 from harnesslab.core.measuring.trace_statistics import trace_statistics
-from harnesslab.core.running.rollout import Recording
+from harnesslab.core.running.rollout import Recording, crash_origin
 from harnesslab.core.trace import packing, seals
 from harnesslab.core.trace.events import ModelCall
 from harnesslab.core.trace.trace import Trace
@@ -184,6 +184,7 @@ def new_row(recording: Recording, source: SourceFile | None) -> Rollout:
         position=recording.source.position,
         trial=recording.trial,
         outcome=recording.outcome,
+        crash_origin=crash_origin(recording.outcome, recording.facts) or "",
         reward=_finite(recording.reward),
         origin=recording.origin,
         grade=recording.replayability,

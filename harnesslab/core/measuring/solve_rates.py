@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from harnesslab.core.measuring.cells import Cells
 from harnesslab.core.measuring.statistics import Rate, cluster_bootstrap, pass_at_k, pass_hat_k, wilson
-from harnesslab.core.running.rollout import UNCOUNTED, Outcome
+from harnesslab.core.running.rollout import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +38,17 @@ def solve_rate(cases: Cells, without: Collection[str] = (), *, seed: int = 0) ->
     """Count an experiment's cases, leaving some out."""
     kept = {case: cells for case, cells in cases.items() if case not in without}
     outcomes = Counter(cell.outcome for cells in kept.values() for cell in cells)
+    no_samples = Counter(cell.outcome.value for cells in kept.values() for cell in cells if not cell.is_sample)
     counts = []
     for cells in kept.values():
-        counted = [cell.outcome for cell in cells if cell.outcome not in UNCOUNTED]
+        counted = [cell.outcome for cell in cells if cell.is_sample]
         if counted:
             counts.append((sum(outcome is Outcome.SOLVED for outcome in counted), len(counted)))
     k, n = sum(solved for solved, _ in counts), sum(total for _, total in counts)
-    excluded = {outcome.value: count for outcome, count in outcomes.items() if outcome in UNCOUNTED}
     fewest = min((total for _, total in counts), default=0)
     several = fewest > 1
     return SolveRate(
-        trials=Rate(k, n, *wilson(k, n), excluded),
+        trials=Rate(k, n, *wilson(k, n), dict(no_samples)),
         cases=len(counts),
         mean=sum(solved / total for solved, total in counts) / len(counts) if counts else None,
         **dict(zip(("low", "high"), cluster_bootstrap(counts, seed=seed), strict=True)),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.running.rollout import UNCOUNTED, Outcome
+from harnesslab.core.running.rollout import CrashOrigin, Outcome, is_sample
 
 Z95 = 1.959963984540054
 """The 97.5 % point of the standard normal distribution."""
@@ -46,16 +47,17 @@ def wilson(k: int, n: int, z: float = Z95) -> tuple[float, float]:
     return low, high
 
 
-def case_rate(outcomes: Sequence[Outcome]) -> Rate:
-    """Return the solve rate of one case over its trials; failed, timed-out and refused trials stay in."""
-    excluded: dict[str, int] = {}
-    for outcome in outcomes:
-        if outcome in UNCOUNTED:
-            excluded[outcome.value] = excluded.get(outcome.value, 0) + 1
-    n = len(outcomes) - sum(excluded.values())
-    k = sum(outcome is Outcome.SOLVED for outcome in outcomes)
+def case_rate(trials: Sequence[tuple[Outcome, CrashOrigin | None]], *, beside: Mapping[str, int] | None = None) -> Rate:
+    """Return the solve rate of one case over its trials; failed, timed-out and refused trials stay in.
+
+    `beside` are trials that are no samples for another reason, by its name.
+    """
+    excluded = Counter(beside or {})
+    excluded.update(outcome.value for outcome, origin in trials if not is_sample(outcome, origin))
+    n = sum(is_sample(outcome, origin) for outcome, origin in trials)
+    k = sum(outcome is Outcome.SOLVED for outcome, _ in trials)
     low, high = wilson(k, n)
-    return Rate(k, n, low, high, excluded)
+    return Rate(k, n, low, high, dict(excluded))
 
 
 def pass_at_k(k_solved: int, n: int, k: int) -> float:

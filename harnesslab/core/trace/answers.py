@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from harnesslab.core.trace.events import ModelCall, Usage
+from harnesslab.core.trace.events import ModelCall, TraceEvent, Usage
 
 SERVED = "served"
 """Key in an event's `extra` that says where its answer came from, where it was not asked for live."""
@@ -15,9 +15,13 @@ _LIVE = "live"
 
 def served(event: ModelCall) -> bool:
     """Say whether an answer came from a cache, a record or another rollout; one that went live after a miss did not."""
+    return event.served_from_cache is True or is_served(event) or event.extra.get(COPIED) is True
+
+
+def is_served(event: TraceEvent) -> bool:
+    """Say whether what a boundary gave came from a record: an answer, a result, what a user said, a verdict."""
     source = event.extra.get(SERVED)
-    from_record = isinstance(source, str) and not source.startswith(_LIVE)
-    return event.served_from_cache is True or from_record or event.extra.get(COPIED) is True
+    return isinstance(source, str) and not source.startswith(_LIVE)
 
 
 def stated_usage(event: ModelCall) -> Usage:

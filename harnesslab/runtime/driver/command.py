@@ -23,7 +23,7 @@ from harnesslab.core.trace.events import HarnessAction
 from harnesslab.runtime.driver.agent import AgentBoundary
 from harnesslab.runtime.driver.checkout import Checkout
 from harnesslab.runtime.driver.episode import DrivenEpisode, Ended
-from harnesslab.runtime.driver.frame import Result, closed, prepared
+from harnesslab.runtime.driver.frame import Result, closed, prepared, whose
 from harnesslab.runtime.driver.inbox import Inbox, Woken
 from harnesslab.runtime.gateway.server import Gateway, served
 
@@ -120,7 +120,7 @@ def run_command(
     except Ended as end:
         ended = end
     except SandboxRefused as error:
-        ended = Ended(Outcome.CRASH, error.sentence, origin="environment")
+        ended = Ended(Outcome.CRASH, error.sentence, origin=whose(episode))
     return dataclasses.replace(closed(episode, ended, before), facts=facts)
 
 

@@ -48,7 +48,7 @@ class Ended(Exception):
         self.outcome = outcome
         self.why = why
         self.origin = origin
-        """Of a crash: `harness` or `environment`."""
+        """Of a crash, see `core.running.rollout.CrashOrigin`."""
 
 
 class Diverged(Ended):

@@ -49,7 +49,7 @@ def test_the_experiments_tree_is_stored_as_its_files_and_its_account_state() -> 
 
 def compare_decisions() -> None:
     """Decide every candidate anew from the stored rollouts: our criterion says what the source's said, to the value."""
-    criterion = StrictPareto(GENERIC)
+    criterion = StrictPareto(GENERIC, rule=1)
     decided = Experiment.objects.exclude(verdict="").select_related("baseline")
     assert decided.count() == 13
     for row in decided:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.measuring.statistics import case_rate, cluster_bootstrap, pass_at_k, pass_hat_k, wilson
-from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.running.rollout import CrashOrigin, Outcome
 
 COUNTS = st.integers(0, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
@@ -54,20 +54,23 @@ def test_more_solved_than_tried_is_refused(k: int, n: int) -> None:
 def test_failures_stay_in_the_denominator_and_infra_errors_stand_beside_it() -> None:
     rate = case_rate(
         [
-            Outcome.SOLVED,
-            Outcome.FAILED_VERIFICATION,
-            Outcome.TIMEOUT,
-            Outcome.STEP_CAP,
-            Outcome.REFUSED,
-            Outcome.NO_VALID_ACTION,
-            Outcome.VERIFY_TIMEOUT,
-            Outcome.INFRA_ERROR,
-            Outcome.INFRA_ERROR,
-            Outcome.CRASH,
-            Outcome.INTERRUPTED,
-            Outcome.NOT_RUN,
-            Outcome.UNKNOWN,
-            Outcome.RUNNING,
+            (outcome, None)
+            for outcome in (
+                Outcome.SOLVED,
+                Outcome.FAILED_VERIFICATION,
+                Outcome.TIMEOUT,
+                Outcome.STEP_CAP,
+                Outcome.REFUSED,
+                Outcome.NO_VALID_ACTION,
+                Outcome.VERIFY_TIMEOUT,
+                Outcome.INFRA_ERROR,
+                Outcome.INFRA_ERROR,
+                Outcome.CRASH,
+                Outcome.INTERRUPTED,
+                Outcome.NOT_RUN,
+                Outcome.UNKNOWN,
+                Outcome.RUNNING,
+            )
         ]
     )
     assert (rate.k, rate.n) == (1, 7)
@@ -80,6 +83,12 @@ def test_failures_stay_in_the_denominator_and_infra_errors_stand_beside_it() -> 
         "unknown": 1,
         "running": 1,
     }
+
+
+def test_a_crash_of_its_own_making_is_a_failure_and_any_other_is_no_sample() -> None:
+    trials = [(Outcome.SOLVED, None), *((Outcome.CRASH, origin) for origin in CrashOrigin)]
+    rate = case_rate(trials)
+    assert (rate.k, rate.n, rate.excluded) == (1, 3, {"crash": 2})
 
 
 @given(st.integers(1, 8).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n))))
