@@ -80,7 +80,11 @@ class Recorder:
 
     @transaction.atomic
     def _open(self, facts: Recording) -> Rollout:
-        rollout = new_row(replace(facts, outcome=Outcome.RUNNING, trace=self.builder.trace()), None)
+        rollout = new_row(
+            replace(facts, outcome=Outcome.RUNNING, trace=self.builder.trace()),
+            None,
+            bound=bool(self._placement.recipe),
+        )
         rollout.started_at = rollout.started_at or timezone.now()
         for name, value in {**self._placement.columns(), **running_columns(self._tally)}.items():
             setattr(rollout, name, value)

@@ -35,7 +35,9 @@ def never_live(plan: RerunPlan, rollout: Rollout, *, diverged: bool) -> str:
 
     A fork runs commands to rebuild its environment, which are no live step; what drift stops there was never asked.
     """
-    counts = as_object(as_object(thawed(rollout.facts)).get("counts"))
+    facts = as_object(thawed(rollout.facts))
+    counts = as_object(facts.get("counts"))
+    diverged = diverged or "went_live_after" in facts
     if plan.from_step:
         stopped = "drift stopped it before its first live request"
         return "" if counts.get("requests") else stopped if diverged else NEVER_LIVE
