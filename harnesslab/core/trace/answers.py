@@ -18,6 +18,18 @@ def served(event: ModelCall) -> bool:
     return event.served_from_cache is True or is_served(event) or event.extra.get(COPIED) is True
 
 
+def served_from(event: TraceEvent) -> str:
+    """Say where what a boundary gave was served from; empty where it was given live."""
+    if isinstance(event, ModelCall) and event.served_from_cache is True:
+        return "a cache"
+    if event.extra.get(COPIED) is True:
+        return "another rollout, from which it was copied"
+    source = event.extra.get(SERVED)
+    if not isinstance(source, str) or source.startswith(_LIVE):
+        return ""
+    return source.removeprefix("from ") if source.startswith("from ") else f"the record, {source}"
+
+
 def is_served(event: TraceEvent) -> bool:
     """Say whether what a boundary gave came from a record: an answer, a result, what a user said, a verdict."""
     source = event.extra.get(SERVED)
