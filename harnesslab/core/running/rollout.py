@@ -96,13 +96,13 @@ STATED = "replayability_stated"
 """Key in a rollout's facts: what its source would allow, where that is more than can be done here."""
 
 
-def offered(stated: Replayability, missing: str, *, bound: bool) -> tuple[Replayability, str]:
+def offered(claim: Replayability, missing: str, *, bound: bool) -> tuple[Replayability, str]:
     """Return what can be rerun here of a rollout, and what keeps it from more: the label, and what every door answers.
 
     A source may name all that a rerun needs; without a harness that is bound to the rollout, nothing runs.
     """
-    if bound or stated is Replayability.VIEW_ONLY or missing.startswith(UNBOUND):
-        return (stated, missing) if bound else (Replayability.VIEW_ONLY, missing)
+    if bound or claim is Replayability.VIEW_ONLY or missing.startswith(UNBOUND):
+        return (claim, missing) if bound else (Replayability.VIEW_ONLY, missing)
     return Replayability.VIEW_ONLY, f"{UNBOUND}; {missing}" if missing else UNBOUND
 
 

@@ -251,13 +251,8 @@ def rate(value: Rate) -> SafeString:
         return format_html('<span class="quiet">no scored trial{}</span>', _excluded(value))
     interval = f"{value.low * 100:.0f}–{value.high * 100:.0f} %"
     return format_html(
-        '<b>{}/{}</b> <span class="quiet" title="95 % Wilson interval; a crash of the harness or its workspace'
-        ' counts as a failure (rule {})">{}{}</span>',
-        value.k,
-        value.n,
-        RATE_RULE,
-        interval,
-        _excluded(value),
+        '<b>{}/{}</b> <span class="quiet" title="95 % Wilson; own crashes are failures (rule {})">{}{}</span>',
+        *(value.k, value.n, RATE_RULE, interval, _excluded(value)),
     )
 
 
