@@ -17,7 +17,7 @@ from harnesslab.queries.experiments.filters import ExperimentFilter
 from harnesslab.queries.experiments.listing import ExperimentRow, all_experiments
 from harnesslab.queries.experiments.matrices import matrices
 
-HEADINGS = ("experiment", "kind", "solved", "Δ", "decision", "commit", "what changed")
+HEADINGS = ("experiment", "kind", "cases solved", "Δ", "decision", "commit", "what changed")
 WIDEST = 48
 """Characters of a column before it is cut; JSON holds all."""
 

@@ -29,7 +29,7 @@ def test_the_table_says_what_became_of_each() -> None:
     heading, base, following, gone = experiments().splitlines()
     assert heading.split()[:2] == ["experiment", "kind"]
     assert base.split() == ["base", "baseline", "3/9", "–", "aaaaaaaa"]
-    assert "5/9     +2  promoted · kept, as the ledger says" in following
+    assert "5/9 +2 promoted · kept, as the ledger says" in " ".join(following.split())
     assert "superseded attempt" in gone
 
 

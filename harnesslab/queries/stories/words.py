@@ -45,11 +45,11 @@ def _moved(found: Story) -> str:
         start, end = f"{first.value:,.6g}", f"{last.value:,.6g}"
         return f"took the baseline from {start} to {end}{name}" if first.id != last.id else f"left it at {end}{name}"
     if found.counts[Mark.PROMOTED]:
-        said = f"took the baseline from {_score(first)} to {_score(last)} solved"
+        said = f"took the baseline from {_score(first)} to {_score(last)} cases solved"
         moved = first.total != last.total and first.common is not None and last.common is not None
         common = f", on the {_count(len(found.common), 'case')} common to all from {first.common} to {last.common}"
         return said + (common if moved else "")
-    return f"left the baseline at {_score(last)} solved"
+    return f"left the baseline at {_score(last)} cases solved"
 
 
 def _score(row: StoryRow) -> str:

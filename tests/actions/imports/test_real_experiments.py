@@ -100,7 +100,7 @@ def compare_story() -> None:
     """Compare the story with the account: five baselines were measured, four of them again after a promotion."""
     found = story(Experiment.objects.values_list("project", flat=True).distinct().get())
     assert headline(found) == (
-        "14 candidates took the baseline from 0/11 to 6/11 solved; "
+        "14 candidates took the baseline from 0/11 to 6/11 cases solved; "
         "4 promoted, 7 rejected, 2 not measurable, 1 without a decision."
     )
     assert Counter(step.turn for step in found.steps) == {Turn.START: 1, Turn.PROMOTION: 4, Turn.AGAIN: 4}
