@@ -77,7 +77,9 @@ def rests(story: Story) -> str:
     trials = "one trial" if most == 1 else f"up to {most} trials"
     gate = {True: ", on an engine that is certified", False: ", on an engine that is not certified", None: ""}
     skipped = f" {_count(story.skipped, 'iteration')} measured no candidate." if story.skipped else ""
-    gone = f" {_count(story.superseded, 'superseded attempt')} left out." if story.superseded else ""
+    words = {"unfinished": "unfinished run", "superseded attempt": "superseded attempt"}
+    counts = [_count(count, words.get(why, why)) for why, count in sorted(story.left_out.items())]
+    gone = f" {' and '.join(counts)} left out." if counts else ""
     return f"Decisions rest on {trials} a case{gate[story.gate]}.{skipped}{gone}"
 
 

@@ -104,7 +104,7 @@ def compare_story() -> None:
         "4 promoted, 7 rejected, 2 not measurable, 1 without a decision."
     )
     assert Counter(step.turn for step in found.steps) == {Turn.START: 1, Turn.PROMOTION: 4, Turn.AGAIN: 4}
-    assert (len(found.common), found.superseded, found.excluded) == (9, 3, {"noisy-banner": "forked"})
+    assert (len(found.common), sum(found.left_out.values()), found.excluded) == (9, 3, {"noisy-banner": "forked"})
     fork = certificates(Experiment.objects.get(name__endswith="121428-222857"))[0].fork
     assert fork is not None
     assert (fork.command, fork.place) == ("rm b.txt", 1)

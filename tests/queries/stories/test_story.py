@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from harnesslab.actions.experiments.sources import store_record
 from harnesslab.actions.projects.memos import keep_memo
@@ -113,12 +114,14 @@ def test_measured_again_unchanged_says_how_many_of_how_many_flipped() -> None:
 def test_superseded_attempts_and_cancelled_ones_are_not_told_but_counted() -> None:
     lineage()
     measured("late", {"one": SOLVED}, facts={"indexed": False})
+    measured("killed", {"one": SOLVED}, facts={"indexed": False})
+    Experiment.objects.filter(name="late").update(ended_at=timezone.now())
     Experiment.objects.filter(name="worse").update(state="cancelled")
     found = told()
     assert "late" not in [row.name for row in found.rows]
     assert "worse" not in [row.name for row in found.rows]
-    assert found.superseded == 1
-    assert "1 superseded attempt left out." in rests(found)
+    assert found.left_out == {"superseded attempt": 1, "unfinished": 1}
+    assert "1 superseded attempt and 1 unfinished run left out." in rests(found)
 
 
 def test_the_one_that_is_looked_at_is_the_chosen_or_the_last_promoted() -> None:
