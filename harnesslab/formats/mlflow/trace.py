@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harnesslab.core.canonical import JSON
+from harnesslab.core.canonical import JSON, parse
 from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
 from harnesslab.core.trace import usage
@@ -78,7 +78,7 @@ def _value(value: JSON) -> JSON:
     if not isinstance(value, str):
         return value
     try:
-        found: JSON = json.loads(value)
+        found: JSON = parse(value)
     except ValueError:
         return value
     return found

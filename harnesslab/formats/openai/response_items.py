@@ -15,6 +15,7 @@ import msgspec
 from harnesslab.core.canonical import JSON
 from harnesslab.core.trace.events import HarnessAction, ToolRequest, UserTurn
 from harnesslab.core.trace.messages import parse_arguments, text_of, view
+from harnesslab.core.trace.parts import parts_of
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.reading.transcript import Transcript, tool_call
 from harnesslab.formats.reading.values import mapping, text, without_nulls
@@ -167,7 +168,8 @@ class Walk:
         if emitted is None and text(item.get("name")):
             request = msgspec.structs.replace(request, name=text(item.get("name")))
         shown = next((item[key] for key in ("output", "result", "tools", "content") if key in item), None)
-        seen = text_of(shown) if isinstance(shown, str | list) or "text" in mapping(shown) else shown
+        textual = isinstance(shown, str | list) or "text" in mapping(shown)
+        seen = text_of(shown) if textual and not parts_of(shown) else shown
         known = self.produced.pop(request.id, {})
         result = known.pop("result", seen)
         self.builder.add(

@@ -11,7 +11,7 @@ from typing import Any
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.trace.events import ToolCall, ToolRequest, UserTurn
-from harnesslab.core.trace.messages import MessageView, view
+from harnesslab.core.trace.messages import MessageView, result_of, view
 from harnesslab.core.trace.trace import TraceBuilder
 
 Details = Callable[[int, JSON], Mapping[str, Any]]
@@ -57,7 +57,8 @@ def add_conversation(
             answered |= _add_tool_calls(builder, messages, position, seen, step, agent, result_details)
             step += 1
         elif position not in answered and (seen.answers or seen.role in ("tool", "function")):
-            builder.add(_orphan(seen, max(step - 1, first_step), agent, origin, result_details(position, message)))
+            known = {"result": result_of(message), **result_details(position, message)}
+            builder.add(_orphan(seen, max(step - 1, first_step), agent, origin, known))
         elif seen.role in ("user", "human") and not seen.answers:
             content = message.get("content") if isinstance(message, Mapping) else message
             builder.add(UserTurn(step=step, agent=agent, content=content, simulated=simulated_user, origin=origin))
@@ -88,14 +89,14 @@ def _add_tool_calls(
             continue
         where, answer = found
         taken.add(where)
-        fields = {"result": view(answer).text, "origin": f"message {where}", **details(where, answer)}
+        fields = {"result": result_of(answer), "origin": f"message {where}", **details(where, answer)}
         builder.add(_tool_call(request, step, agent, emitted, **fields))
     return taken
 
 
 def _orphan(seen: MessageView, step: int, agent: str, origin: str, details: Mapping[str, Any]) -> ToolCall:
     """Make the tool call of a result whose request the transcript does not hold."""
-    fields = {"result": seen.text, "origin": origin, **details}
+    fields = {"origin": origin, **details}
     return ToolCall(name=seen.name or "unnamed", id=seen.answers, step=step, agent=agent, **fields)
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from harnesslab.core.canonical import JSON, parse
+from harnesslab.core.canonical import JSON, integer, parse
 from harnesslab.core.errors import FormatRefused, LimitExceeded
 from harnesslab.formats.reading.inputs import MAX_DOCUMENT, Unit, json_document
 
@@ -100,7 +100,7 @@ def _explained(refusal: FormatRefused, data: bytes) -> FormatRefused:
     """Say of a broken JSON document whether it is cut off, several documents in a row, or wrong at some place."""
     text = data.decode("utf-8", "replace").removeprefix("\ufeff")
     try:
-        _, end = json.JSONDecoder().raw_decode(text.lstrip())
+        _, end = json.JSONDecoder(parse_int=integer).raw_decode(text.lstrip())
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         if not text[error.pos :].strip() or error.msg.startswith("Unterminated string"):
