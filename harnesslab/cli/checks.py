@@ -14,7 +14,7 @@ from harnesslab.cli.terminal import printable
 from harnesslab.core.errors import HarnessLabError, InvalidValue
 from harnesslab.formats.discovery import discover, expand
 from harnesslab.formats.reading.inputs import Report, Unit
-from harnesslab.formats.registry import experiments, recognise
+from harnesslab.formats.registry import experiments, recognise, recordings
 
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 
@@ -66,7 +66,7 @@ def _one(unit: Unit) -> Checked:
     try:
         found = recognise(unit)
         stated = sum(1 for _ in experiments(found, report))
-        for recording in found.importer.read(unit, report):
+        for recording in recordings(found, report):
             grades[recording.replayability.value] += 1
             events += len(recording.trace.events)
     except HarnessLabError as error:

@@ -19,6 +19,7 @@ from harnesslab.formats import (
     tau_bench,
     unsupported,
 )
+from harnesslab.formats.accounting import accounted, in_utc
 from harnesslab.formats.atif import trajectory as atif
 from harnesslab.formats.claude_code import importer as claude_code
 from harnesslab.formats.codex import importer as codex
@@ -96,6 +97,12 @@ def experiments(recognised: Recognised, report: Report) -> Iterator[ExperimentRe
     """Yield the experiments that a unit states; most formats state none."""
     if isinstance(recognised.importer, StatesExperiments):
         yield from recognised.importer.experiments(recognised.unit, report)
+
+
+def recordings(recognised: Recognised, report: Report) -> Iterator[Recording]:
+    """Yield a unit's recordings as they are stored: marked, balanced, times in UTC; a bundle's as it was sealed."""
+    found = recognised.importer.read(recognised.unit, report)
+    yield from map(in_utc, found) if recognised.importer is bundle else accounted(found, recognised.unit, report)
 
 
 def recognise(unit: Unit) -> Recognised:

@@ -73,7 +73,16 @@ def _spool(file: Upload, name: str, project: str, user: User) -> dict[str, Any]:
 
 
 def _answer(name: str, status: str, reason: str = "") -> dict[str, Any]:
-    return {"file": name, "status": status, "rollouts": [], "reason": reason, "skipped": [], "format": ""}
+    return {
+        "file": name,
+        "status": status,
+        "rollouts": [],
+        "reason": reason,
+        "skipped": [],
+        "format": "",
+        "remarks": [],
+        "balance": [],
+    }
 
 
 def _spool_folder() -> Path:

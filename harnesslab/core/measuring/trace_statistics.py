@@ -17,7 +17,8 @@ from harnesslab.core.canonical import JSON
 from harnesslab.core.measuring.askings import Askings, Repair
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.trace.answers import served, spent, stated_usage
-from harnesslab.core.trace.events import AnyEvent, HarnessAction, ModelCall, ToolCall, Verification
+from harnesslab.core.trace.events import AnyEvent, HarnessAction, ModelCall, RolloutEnded, ToolCall, Verification
+from harnesslab.core.trace.stated import total_usage
 from harnesslab.core.trace.tool_uses import LARGEST, ToolUse, named, time_of
 from harnesslab.core.trace.trace import Trace
 
@@ -44,7 +45,8 @@ class TraceStatistics(msgspec.Struct, frozen=True, omit_defaults=True):
     """Model calls that an engine answered; those served from a cache or a record are in `served`."""
     served: int = 0
     input: int | None = None
-    """Tokens spent, cached ones included: of the calls in `calls`, and of failed requests that state any.
+    """Tokens spent, cached ones included: of the calls in `calls`, and of failed requests that state any; where none
+    does, what the source states for the whole rollout.
 
     0 where every request was served. A call that states none adds nothing: see `unstated`.
     """
@@ -140,6 +142,8 @@ class Tally:
                 self._firings.setdefault(named(self._firings, mechanism), {})[event.step] = None
             case Verification():
                 self._verified(event)
+            case RolloutEnded():
+                self._ended(event)
             case _:
                 pass
 
@@ -193,6 +197,19 @@ class Tally:
         if event.error is None:
             self._numbers["served" if free else "calls"] += 1
             self._numbers["unstated"] += not free and tokens.input is None and tokens.output is None
+
+    def _ended(self, event: RolloutEnded) -> None:
+        """Take the totals that the source states for the whole, where no call states any."""
+        if self._free or {"input", "output"} & self._sums.keys():
+            return
+        whole = total_usage(event)
+        for name, value in (
+            ("input", whole.input),
+            ("output", whole.output),
+            ("cached", whole.cache_read),
+            ("reasoning", whole.reasoning),
+        ):
+            self._sum(name, value)
 
     def _verified(self, event: Verification) -> None:
         self._judged = self._judged or event.passed is not None

@@ -250,7 +250,7 @@ def _outcome(
     mode = text(result.get("failure_mode"))
     if mode:
         if mode not in OUTCOMES:
-            report.skip(f"{run.unit.name} {task}", f"unknown failure mode {mode!r}: the outcome is left open")
+            report.remark(f"{run.unit.name} {task}", f"unknown failure mode {mode!r}: the outcome is left open")
         return OUTCOMES.get(mode, Outcome.UNKNOWN)
     if task in mapping(run.document.get("tasks")) and not path:
         return Outcome.NOT_RUN

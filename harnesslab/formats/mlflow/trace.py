@@ -91,7 +91,7 @@ def _recording(document: Mapping[str, JSON], source: Source, report: Report) -> 
     tags = {name: text(value) for name, value in mapping(info.get("tags")).items()}
     models = [span for span in found if span.kind in _MODEL]
     if not models and found:
-        report.skip(source.name, "no span of a model call: only its tools are shown")
+        report.remark(source.name, "no span of a model call: only its tools are shown")
     began = found[0].start if found else None
     case = tags.get(f"{_OURS}case") or tags.get("mlflow.traceName") or source.name
     model = next((_model_name(span) for span in models), "")

@@ -202,7 +202,7 @@ def _recorded(draft: _Draft, source: Source, report: Report) -> Recording:
     outcome = header.outcome
     if draft.ended is None and outcome is Outcome.UNKNOWN:
         outcome = Outcome.INTERRUPTED
-        report.skip(f"rollout {source.position}", "no closing event and no outcome: kept as interrupted")
+        report.remark(f"rollout {source.position}", "no closing event and no outcome: kept as interrupted")
     return recording(header, manifest, _closed(draft, manifest, outcome), outcome, source)
 
 

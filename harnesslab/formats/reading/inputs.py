@@ -12,6 +12,7 @@ from typing import NamedTuple
 from harnesslab.core.canonical import JSON, Digest, bytes_digest, digest, parse
 from harnesslab.core.errors import FormatRefused, LimitExceeded
 from harnesslab.core.running.rollout import Skipped
+from harnesslab.core.trace.stated import BalanceLine
 
 MAX_FILE = 1024 * 2**20
 """Largest file that is read, in bytes."""
@@ -107,13 +108,21 @@ class Unit:
 
 @dataclass(slots=True)
 class Report:
-    """Collects what could not be imported of a unit."""
+    """Collects what could not be imported of a unit, and what is to be said of the rest."""
 
     skipped: list[Skipped] = field(default_factory=list)
+    remarks: list[Skipped] = field(default_factory=list)
+    """What people should know of what was imported; nothing is left out for it."""
+    balances: dict[int, tuple[BalanceLine, ...]] = field(default_factory=dict)
+    """By a rollout's position, the source's totals against what is stored of it."""
 
     def skip(self, where: str, why: str) -> None:
         """Note a line, member or part that is left out, and why."""
         self.skipped.append(Skipped(where, why))
+
+    def remark(self, where: str, what: str) -> None:
+        """Note something of what is imported, such as bytes that are damaged."""
+        self.remarks.append(Skipped(where, what))
 
 
 def json_document(data: bytes, where: str) -> JSON:
