@@ -95,6 +95,14 @@ def _yaml(shape: Shape) -> bool:
     return len(told) > 1 and all(line.lstrip()[:1] in "-#" or ":" in line for line in told[:20])
 
 
+_EXCHANGES = "log each request with its response as JSON lines, and import these"
+
+
+def _stream(*kinds: str) -> Callable[[Shape], bool]:
+    """Match server-sent events whose first object is of one of these types; of any type where none is named."""
+    return lambda shape: shape.kind == "stream" and (not kinds or shape.first_object().get("type") in kinds)
+
+
 _KNOWN: tuple[UnsupportedShape, ...] = (
     UnsupportedShape(
         _has("atof_version", "kind"), "an ATOF event stream, which is not supported", "import the ATIF made from it"
@@ -153,6 +161,10 @@ _KNOWN: tuple[UnsupportedShape, ...] = (
         "a test case with its expected result, not a recorded run",
         "import the run's own log",
     ),
+    UnsupportedShape(
+        _stream("message_start", "ping"), "a captured stream of Anthropic messages, which is not supported", _EXCHANGES
+    ),
+    UnsupportedShape(_stream(), "server-sent events of no known kind of answer", _EXCHANGES),
     UnsupportedShape(_toml, "a TOML file, not a trace", "import the folder it belongs to"),
     UnsupportedShape(_markdown, "a Markdown text, not a trace", "import the data that it describes"),
     UnsupportedShape(_yaml, "a YAML file, not a trace", "import the folder it belongs to"),

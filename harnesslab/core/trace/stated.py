@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import isclose
 
 from harnesslab.core.canonical import JSON
@@ -31,6 +31,7 @@ class Totals:
     """Totals that a source states of one rollout; None where it states none."""
 
     messages: int | None = None
+    """Of the source's own rows: messages, or what else `rows` calls them."""
     calls: int | None = None
     """Model calls, those that failed or were rejected included."""
     attempts: int | None = None
@@ -43,17 +44,18 @@ class Totals:
     passed: bool | None = None
     kept_messages: int | None = None
     """How many of `messages` became an event or part of an input, as the reader counts them."""
+    rows: str = "messages"
 
     @classmethod
-    def of(cls, tokens: Usage | None, **more: int | float | bool | None) -> Totals:
-        """Make totals of a usage and what else is stated."""
-        known = tokens or Usage()
+    def of(cls, tokens: Usage | None, **more: int | float | str | None) -> Totals:
+        """Make totals of a usage and what else is stated; 0 in and 0 out is how many sources write *not counted*."""
+        known = tokens if tokens is not None and (tokens.input or tokens.output) else Usage()
         counted = {"input": known.input, "output": known.output, "cached": known.cache_read}
         return cls(**{**counted, "reasoning": known.reasoning, **more})  # type: ignore[arg-type]
 
     def to_json(self) -> dict[str, JSON]:
         """Return what is stated."""
-        found = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "kept_messages"}
+        found = {name: getattr(self, name) for name in (*_WORDS, "passed")}
         return {name: value for name, value in found.items() if value is not None}
 
 
@@ -88,7 +90,7 @@ def balance(totals: Totals, events: Iterable[AnyEvent]) -> tuple[BalanceLine, ..
     """Set a source's totals against its events; totals that no event states are stored as totals, and so are even."""
     stored = _stored(totals, events)
     lines = [
-        BalanceLine(word, value, stored[name])
+        BalanceLine(totals.rows if name == "messages" else word, value, stored[name])
         for name, word in _WORDS.items()
         if (value := getattr(totals, name)) is not None
     ]

@@ -37,6 +37,7 @@ def recording(
     outcome = Outcome.INTERRUPTED if replaced else harbor_result.outcome_of(result, reward)
     values = {**not_empty(known), **not_empty(harbor_result.conditions(result))}
     manifest = Manifest.of(values, unknown=_UNKNOWN, reasons=_REASONS)
+    exception = text(mapping(result.get("exception_info")).get("exception_type"))
     builder.events.insert(0, RolloutStarted(manifest=manifest.digest))
     return Recording(
         manifest=manifest,
@@ -51,7 +52,7 @@ def recording(
         model=text(values.get("model.name")),
         trial=number,
         trial_stated=bool(beside),
-        tags=("superseded attempt",) if replaced else (),
+        tags=tuple(filter(None, ("superseded attempt" if replaced else "", "" if reward is None else exception))),
         reward=None if outcome in _UNTRUSTED else reward,
         replayability=Replayability.VIEW_ONLY,
         missing=missing,
@@ -59,6 +60,7 @@ def recording(
         ended_at=instant(result.get("finished_at")),
         budgets=harbor_result.budgets(result),
         facts=facts,
+        totals=harbor_result.totals(result, reward),
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from harnesslab.core.canonical import JSON, integer, parse
 from harnesslab.core.errors import FormatRefused, LimitExceeded
 from harnesslab.formats.reading.inputs import MAX_DOCUMENT, Unit, json_document
+from harnesslab.formats.reading.sse import is_stream, stream_data
 
 HEAD_LINES = 50
 """How many JSON lines are looked at."""
@@ -20,11 +21,11 @@ class Shape:
 
     unit: Unit
     kind: str
-    """`json`, `lines`, `zip`, `folder`, `text` or `binary`."""
+    """`json`, `lines`, `stream` (server-sent events), `zip`, `folder`, `text` or `binary`."""
     document: JSON = None
     """The parsed document of a `json` unit."""
     head: list[JSON] = field(default_factory=list)
-    """The first parsed lines of a `lines` unit."""
+    """The first parsed lines of a `lines` unit, or data of a `stream`."""
     names: frozenset[str] = frozenset()
     """Paths in a `folder`."""
 
@@ -59,6 +60,8 @@ class Shape:
                 return "a JSON value that is neither an object nor a list"
             case "lines":
                 return f"JSON lines with the keys {_keys(self.first_object())}"
+            case "stream":
+                return f"server-sent events with the keys {_keys(self.first_object())}"
             case "folder":
                 return f"a folder with {', '.join(sorted(self.names)[:4])}"
             case "zip":
@@ -77,8 +80,18 @@ def shape_of(unit: Unit) -> Shape:
     if stripped[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
         return Shape(unit, "zip")
     if stripped[:1] not in (b"{", b"["):
-        return Shape(unit, "binary" if b"\x00" in data[:4096] else "text")
+        return _text_shape(unit, data)
     return _json_shape(unit, data)
+
+
+def _text_shape(unit: Unit, data: bytes) -> Shape:
+    if b"\x00" in data[:4096]:
+        return Shape(unit, "binary")
+    if data.lstrip()[:6] in (b"data: ", b"event:") or data.lstrip()[:6].startswith((b"data:", b"id:", b": ")):
+        text = data.decode("utf-8", "surrogateescape")
+        if is_stream(text):
+            return Shape(unit, "stream", head=list(stream_data(text)[:HEAD_LINES]))
+    return Shape(unit, "text")
 
 
 def _json_shape(unit: Unit, data: bytes) -> Shape:
