@@ -73,8 +73,9 @@ def _one(unit: Unit) -> Checked:
         if stated:
             return Checked(unit.name, found.importer.NAME, stated, 0, 0, "", f"rollouts: {error.what}", "")
         return Checked(unit.name, "", 0, 0, 0, "", "", error.what)
-    left_out = f"{report.skipped[0].where}: {report.skipped[0].why}" if report.skipped else ""
-    more = f", and {len(report.skipped) - 1} more" if len(report.skipped) > 1 else ""
+    noted = [*report.skipped, *report.shortfalls, *report.remarks]
+    left_out = f"{noted[0].where}: {noted[0].why}" if noted else ""
+    more = f", and {len(noted) - 1} more" if len(noted) > 1 else ""
     if not grades and not stated:
         return Checked(unit.name, found.importer.NAME, 0, 0, 0, "", "", left_out or "it holds no rollout")
     shown = ", ".join(f"{count} {grade}" for grade, count in sorted(grades.items()))

@@ -16,7 +16,7 @@ import msgspec
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import HarnessLabError
-from harnesslab.core.running.rollout import Recording
+from harnesslab.core.running.rollout import Recording, Skipped
 from harnesslab.core.trace import damage, stated
 from harnesslab.core.trace.events import AnyEvent, ModelCall, RolloutEnded, RolloutStarted, to_json
 from harnesslab.core.trace.trace import Trace
@@ -167,7 +167,7 @@ def _with_balance(recording: Recording, where: str, report: Report) -> Recording
         return recording
     lines = stated.balance(totals, recording.trace.events)
     for sentence in stated.sentences(lines):
-        report.skip(where, sentence)
+        report.shortfalls.append(Skipped(where, sentence))
     kept: dict[str, JSON] = {stated.TOTALS: totals.to_json(), stated.BALANCE: [line.to_json() for line in lines]}
     report.balances[recording.source.position] = lines
     return _changed(recording, {last: kept})

@@ -13,7 +13,6 @@ from harnesslab.formats import (
     bundle,
     candidate_ledger,
     coding_sessions,
-    mini_swe_agent,
     openhands,
     swe_agent,
     tau_bench,
@@ -28,6 +27,7 @@ from harnesslab.formats.harbor import viewer as harbor_viewer
 from harnesslab.formats.harness_matrix import importer as harness_matrix
 from harnesslab.formats.harness_training import importer as harness_training
 from harnesslab.formats.inspect import importer as inspect
+from harnesslab.formats.mini_swe_agent import importer as mini_swe_agent
 from harnesslab.formats.mlflow import trace as mlflow_trace
 from harnesslab.formats.native import importer as native
 from harnesslab.formats.openai import chat_log, responses_log

@@ -102,7 +102,7 @@ def _read(unit: Unit, digest: str, known: SourceFile | None, project: str, progr
             report.skip(f"rollout {recording.source.position}", error.sentence)
         if progress is not None:
             progress(len(ids))
-    skipped = [(item.where, item.why) for item in report.skipped]
+    skipped = [(item.where, item.why) for item in (*report.skipped, *report.shortfalls)]
     if source is None:
         reason = _nothing(unit, importer.NAME, skipped)
         return ImportResult(unit.name, "refused", importer.NAME, reason=reason, skipped=skipped)
@@ -200,7 +200,7 @@ def _nothing(unit: Unit, name: str, skipped: list[tuple[str, str]]) -> str:
 
 def _summary(report: Report) -> str:
     """Say what was left out, and what is to be known of the rest: of each the first, and how many more there are."""
-    said = [("not imported: ", report.skipped), ("", report.remarks)]
+    said = [("not imported: ", report.skipped), ("short of its own totals: ", report.shortfalls), ("", report.remarks)]
     return "; ".join(prefix + _first(noted) for prefix, noted in said if noted)
 
 

@@ -113,6 +113,8 @@ class Report:
     skipped: list[Skipped] = field(default_factory=list)
     remarks: list[Skipped] = field(default_factory=list)
     """What people should know of what was imported; nothing is left out for it."""
+    shortfalls: list[Skipped] = field(default_factory=list)
+    """Where less is stored than the source's own totals state: of what it states and doesn't hold, or was not read."""
     balances: dict[int, tuple[BalanceLine, ...]] = field(default_factory=dict)
     """By a rollout's position, the source's totals against what is stored of it."""
 

@@ -196,7 +196,7 @@ def test_final_metrics_are_balanced_against_the_steps() -> None:
     steps = [USER, step(2, "agent", "a", metrics={"prompt_tokens": 40, "cost_usd": 0.5})]
     final = {"total_prompt_tokens": 100, "total_completion_tokens": 9, "total_cost_usd": 0.5, "total_steps": 4}
     (rollout,), report = read(file_unit("t.json", trajectory(*steps, final_metrics=final)), atif)
-    assert [item.why for item in report.skipped] == [
+    assert [item.why for item in report.shortfalls] == [
         "steps: the source states 4, 2 stored",
         "input tokens: the source states 100, 40 stored",
         "output tokens: the source states 9, none is stored",
@@ -212,4 +212,4 @@ def test_totals_that_no_step_states_are_the_trajectorys() -> None:
     (rollout,), report = read(file_unit("t.json", trajectory(*steps, final_metrics=final)), atif)
     counted = trace_statistics(rollout.trace, rollout.outcome)
     assert (counted.input, counted.output, counted.cached) == (100, 9, 30)
-    assert not report.skipped
+    assert not report.shortfalls

@@ -88,7 +88,7 @@ def test_tokens_that_the_trajectory_lacks_are_named_as_missing() -> None:
     files = {"result.json": result(1.0, agent_result=used), "agent/trajectory.json": trajectory(*steps)}
     (rollout,), report = read(folder_unit("chess__abc", files), harbor)
     assert trace_statistics(rollout.trace, rollout.outcome).input == 600
-    assert [item.why for item in report.skipped] == ["input tokens: the source states 1,000, 600 stored"]
+    assert [item.why for item in report.shortfalls] == ["input tokens: the source states 1,000, 600 stored"]
 
 
 def test_a_trial_that_never_finished_was_interrupted() -> None:
