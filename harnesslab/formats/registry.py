@@ -15,6 +15,7 @@ from harnesslab.formats import (
     coding_sessions,
     openhands,
     swe_agent,
+    tau2_bench,
     tau_bench,
     unsupported,
 )
@@ -71,6 +72,7 @@ IMPORTERS: tuple[Importer, ...] = (
     atif,
     harbor,
     harbor_viewer,
+    tau2_bench,
     tau_bench,
     swe_agent,
     mini_swe_agent,

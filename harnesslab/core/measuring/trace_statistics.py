@@ -16,7 +16,7 @@ import msgspec
 from harnesslab.core.canonical import JSON
 from harnesslab.core.measuring.askings import Askings, Repair
 from harnesslab.core.running.rollout import Outcome
-from harnesslab.core.trace.answers import served, spent, stated_usage
+from harnesslab.core.trace.answers import REQUESTOR, USER, served, spent, stated_usage
 from harnesslab.core.trace.events import AnyEvent, HarnessAction, ModelCall, RolloutEnded, ToolCall, Verification
 from harnesslab.core.trace.stated import total_usage
 from harnesslab.core.trace.tool_uses import LARGEST, ToolUse, named, time_of
@@ -40,7 +40,8 @@ class TraceStatistics(msgspec.Struct, frozen=True, omit_defaults=True):
     steps: int = 0
     """Turns: steps at which a model was asked."""
     actions: int = 0
-    """Tool calls, those that the harness added by itself included; what harness-training calls steps used."""
+    """Tool calls, those that the harness added by itself included and those of a simulated user not; what
+    harness-training calls steps used."""
     calls: int = 0
     """Model calls that an engine answered; those served from a cache or a record are in `served`."""
     served: int = 0
@@ -134,6 +135,8 @@ class Tally:
         match event:
             case ModelCall():
                 self._model(event)
+            case ToolCall() if event.extra.get(REQUESTOR) == USER:
+                pass  # no action of the agent
             case ToolCall():
                 self._askings.ran(event)
                 self._numbers["actions"] += 1
