@@ -154,4 +154,4 @@ def test_the_case_of_one_simulation() -> None:
     counted = trace_statistics(recording.trace, recording.outcome)
     assert (recording.outcome, recording.reward) == (Outcome.SOLVED, 1.0)
     assert (counted.input, counted.output) == (3500, 75)
-    assert [(call.name, call.agent) for call in tool_calls(recording)][0] == ("toggle_airplane_mode", "user")
+    assert next((call.name, call.agent) for call in tool_calls(recording)) == ("toggle_airplane_mode", "user")
