@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.trace.events import ToolCall, ToolRequest, UserTurn
+from harnesslab.core.trace.events import HarnessAction, ToolCall, ToolRequest, UserTurn
 from harnesslab.core.trace.messages import MessageView, result_of, view
 from harnesslab.core.trace.trace import TraceBuilder
 
@@ -27,6 +27,7 @@ def add_conversation(
     messages: Sequence[JSON],
     *,
     model: str = "",
+    prompt: JSON = None,
     tools: JSON = None,
     settings: Mapping[str, JSON] | None = None,
     simulated_user: bool | None = None,
@@ -38,15 +39,17 @@ def add_conversation(
     """Append the events of a whole transcript and return the next free step.
 
     `call_details` adds fields to the model call of an assistant message, `result_details` to the tool call that
-    a tool message answers.
+    a tool message answers. A `prompt` is a system message that stands beside the transcript and opens every input.
     """
     step, answered = first_step, set[int]()
+    opening: list[JSON] = [] if prompt is None else [{"role": "system", "content": prompt}]
+    loose: list[tuple[int, MessageView]] = []
     for position, message in enumerate(messages):
         seen = view(message)
         origin = f"message {position}"
         if seen.role in ("assistant", "model"):
             builder.model_call(
-                messages[:position],
+                [*opening, *messages[:position]],
                 tools=tools,
                 agent=agent,
                 step=step,
@@ -55,13 +58,18 @@ def add_conversation(
                 **{**model_output(seen), "origin": origin, **call_details(position, message)},
             )
             answered |= _add_tool_calls(builder, messages, position, seen, step, agent, result_details)
-            step += 1
+            step, loose = step + 1, []
         elif position not in answered and (seen.answers or seen.role in ("tool", "function")):
             known = {"result": result_of(message), **result_details(position, message)}
             builder.add(_orphan(seen, max(step - 1, first_step), agent, origin, known))
         elif seen.role in ("user", "human") and not seen.answers:
             content = message.get("content") if isinstance(message, Mapping) else message
             builder.add(UserTurn(step=step, agent=agent, content=content, simulated=simulated_user, origin=origin))
+        elif position not in answered:
+            loose.append((position, seen))
+    for position, seen in loose:  # what no call was sent and nobody said would be lost
+        where, last = f"message {position}", max(step - 1, first_step)
+        builder.add(HarnessAction(name=seen.role, detail=messages[position], step=last, agent=agent, origin=where))
     return step
 
 
