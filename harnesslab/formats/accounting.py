@@ -7,6 +7,7 @@ are set against what is stored. The marks are in `extra` of the events, and so u
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -49,6 +50,17 @@ def _utc(value: datetime | None) -> datetime | None:
     if value is None:
         return None
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def times_of(trace: Trace) -> dict[str, datetime]:
+    """Return the times of a rollout as its source writes them, where that is not UTC: without a zone, or with one."""
+    kept = trace.events[0].extra.get(TIMES)
+    found: dict[str, datetime] = {}
+    for name in ("started_at", "ended_at"):
+        written = kept.get(name) if isinstance(kept, Mapping) else None
+        with suppress(ValueError):
+            found |= {name: datetime.fromisoformat(written)} if isinstance(written, str) else {}
+    return found
 
 
 def as_written(value: datetime | None) -> str:

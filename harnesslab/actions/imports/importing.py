@@ -106,10 +106,7 @@ def _read(unit: Unit, digest: str, known: SourceFile | None, project: str, progr
     if source is None:
         reason = _nothing(unit, importer.NAME, skipped)
         return ImportResult(unit.name, "refused", importer.NAME, reason=reason, skipped=skipped)
-    refresh(_experiments_of(source))
-    source.skipped = [[storable(where), storable(why)] for where, why in skipped]
-    source.complete = True  # last, since whoever finds it takes the import for done
-    source.save(update_fields=["skipped", "complete"])
+    _close_source(source, skipped)
     return ImportResult(
         unit.name,
         "partial" if skipped else "imported",
@@ -121,6 +118,13 @@ def _read(unit: Unit, digest: str, known: SourceFile | None, project: str, progr
         [(item.where, item.why) for item in report.remarks],
         _balances(report, places),
     )
+
+
+def _close_source(source: SourceFile, skipped: list[tuple[str, str]]) -> None:
+    refresh(_experiments_of(source))
+    source.skipped = [[storable(where), storable(why)] for where, why in skipped]
+    source.complete = True  # last, since whoever finds it takes the import for done
+    source.save(update_fields=["skipped", "complete"])
 
 
 def _records(found: Recognised, report: Report) -> list[ExperimentRecord]:

@@ -45,10 +45,10 @@ def places(value: JSON, at: str = "") -> Iterator[dict[str, JSON]]:
             yield from places(item, f"{at}[{index}]")
 
 
-def listed(found: Sequence[dict[str, JSON]]) -> list[JSON]:
+def listed(marks: Sequence[dict[str, JSON]]) -> list[JSON]:
     """Return places as an event lists them."""
-    more: list[JSON] = [{"more": len(found) - MOST}] if len(found) > MOST else []
-    return [*found[:MOST], *more]
+    more: list[JSON] = [{"more": len(marks) - MOST}] if len(marks) > MOST else []
+    return [*marks[:MOST], *more]
 
 
 def readable(text: str) -> str:

@@ -64,26 +64,27 @@ class BalanceLine:
     """One total of the source, against what is stored."""
 
     what: str
-    stated: JSON
+    total: JSON
+    """As the source states it."""
     stored: JSON
     """None where nothing of it is stored."""
 
     @property
     def short(self) -> bool:
         """Say whether less is stored than the source states."""
-        if self.stored is None or isinstance(self.stated, bool | str) or isinstance(self.stored, bool | str):
-            return self.stored != self.stated
-        if isinstance(self.stated, int | float) and isinstance(self.stored, int | float):
-            return self.stored < self.stated and not isclose(self.stored, self.stated, rel_tol=1e-6, abs_tol=1e-9)
+        if self.stored is None or isinstance(self.total, bool | str) or isinstance(self.stored, bool | str):
+            return self.stored != self.total
+        if isinstance(self.total, int | float) and isinstance(self.stored, int | float):
+            return self.stored < self.total and not isclose(self.stored, self.total, rel_tol=1e-6, abs_tol=1e-9)
         return False
 
     def __str__(self) -> str:
         stored = "none is stored" if self.stored is None else f"{_shown(self.stored)} stored"
-        return f"{self.what}: the source states {_shown(self.stated)}, {stored}"
+        return f"{self.what}: the source states {_shown(self.total)}, {stored}"
 
     def to_json(self) -> dict[str, JSON]:
         """Return the line as an event keeps it."""
-        return {"what": self.what, "stated": self.stated, "stored": self.stored}
+        return {"what": self.what, "total": self.total, "stored": self.stored}
 
 
 def balance(totals: Totals, events: Iterable[AnyEvent]) -> tuple[BalanceLine, ...]:
@@ -103,7 +104,7 @@ def lines_of(extra: Mapping[str, JSON]) -> tuple[BalanceLine, ...]:
     """Read the balance that a closing event's `extra` keeps; what is none is left out."""
     found = extra.get(BALANCE)
     rows = [row for row in found if isinstance(row, Mapping)] if isinstance(found, list) else []
-    return tuple(BalanceLine(str(row.get("what")), row.get("stated"), row.get("stored")) for row in rows)
+    return tuple(BalanceLine(str(row.get("what")), row.get("total"), row.get("stored")) for row in rows)
 
 
 def total_usage(event: RolloutEnded) -> Usage:

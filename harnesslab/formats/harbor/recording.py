@@ -37,7 +37,6 @@ def recording(
     outcome = Outcome.INTERRUPTED if replaced else harbor_result.outcome_of(result, reward)
     values = {**not_empty(known), **not_empty(harbor_result.conditions(result))}
     manifest = Manifest.of(values, unknown=_UNKNOWN, reasons=_REASONS)
-    exception = text(mapping(result.get("exception_info")).get("exception_type"))
     builder.events.insert(0, RolloutStarted(manifest=manifest.digest))
     return Recording(
         manifest=manifest,
@@ -52,7 +51,7 @@ def recording(
         model=text(values.get("model.name")),
         trial=number,
         trial_stated=bool(beside),
-        tags=tuple(filter(None, ("superseded attempt" if replaced else "", "" if reward is None else exception))),
+        tags=_tags(result, reward, replaced=replaced),
         reward=None if outcome in _UNTRUSTED else reward,
         replayability=Replayability.VIEW_ONLY,
         missing=missing,
@@ -62,6 +61,12 @@ def recording(
         facts=facts,
         totals=harbor_result.totals(result, reward),
     )
+
+
+def _tags(result: Mapping[str, JSON], reward: float | None, *, replaced: bool) -> tuple[str, ...]:
+    """Mark an attempt that a retry replaced, and a trial with a reward that an exception ended all the same."""
+    exception = text(mapping(result.get("exception_info")).get("exception_type"))
+    return tuple(filter(None, ("superseded attempt" if replaced else "", "" if reward is None else exception)))
 
 
 def _error(result: Mapping[str, JSON]) -> str:

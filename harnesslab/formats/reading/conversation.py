@@ -48,15 +48,9 @@ def add_conversation(
         seen = view(message)
         origin = f"message {position}"
         if seen.role in ("assistant", "model"):
-            builder.model_call(
-                [*opening, *messages[:position]],
-                tools=tools,
-                agent=agent,
-                step=step,
-                model=model,
-                settings=dict(settings or {}),
-                **{**model_output(seen), "origin": origin, **call_details(position, message)},
-            )
+            asked: dict[str, Any] = {"model": model, "settings": dict(settings or {}), "step": step, "origin": origin}
+            said = {**asked, **model_output(seen), **call_details(position, message)}
+            builder.model_call([*opening, *messages[:position]], tools=tools, agent=agent, **said)
             answered |= _add_tool_calls(builder, messages, position, seen, step, agent, result_details)
             step, loose = step + 1, []
         elif position not in answered and (seen.answers or seen.role in ("tool", "function")):
@@ -67,10 +61,20 @@ def add_conversation(
             builder.add(UserTurn(step=step, agent=agent, content=content, simulated=simulated_user, origin=origin))
         elif position not in answered:
             loose.append((position, seen))
-    for position, seen in loose:  # what no call was sent and nobody said would be lost
-        where, last = f"message {position}", max(step - 1, first_step)
-        builder.add(HarnessAction(name=seen.role, detail=messages[position], step=last, agent=agent, origin=where))
+    _add_loose(builder, messages, loose, step=max(step - 1, first_step), agent=agent)
     return step
+
+
+def _turn(message: JSON, fields: Mapping[str, Any]) -> UserTurn:
+    return UserTurn(content=message.get("content") if isinstance(message, Mapping) else message, **fields)
+
+
+def _add_loose(
+    builder: TraceBuilder, messages: Sequence[JSON], loose: Sequence[tuple[int, MessageView]], **fields: Any
+) -> None:
+    """Append what no call was sent and nobody said, which would be lost."""
+    for position, seen in loose:
+        builder.add(HarnessAction(name=seen.role, detail=messages[position], origin=f"message {position}", **fields))
 
 
 def model_output(seen: MessageView) -> dict[str, Any]:
