@@ -54,8 +54,7 @@ def add_conversation(
             answered |= _add_tool_calls(builder, messages, position, seen, step, agent, result_details)
             step, loose = step + 1, []
         elif position not in answered and (seen.answers or seen.role in ("tool", "function")):
-            known = {"result": result_of(message), **result_details(position, message)}
-            builder.add(_orphan(seen, max(step - 1, first_step), agent, origin, known))
+            builder.add(_orphan(message, max(step - 1, first_step), agent, origin, result_details(position, message)))
         elif seen.role in ("user", "human") and not seen.answers:
             content = message.get("content") if isinstance(message, Mapping) else message
             builder.add(UserTurn(step=step, agent=agent, content=content, simulated=simulated_user, origin=origin))
@@ -65,7 +64,7 @@ def add_conversation(
     return step
 
 
-def _turn(message: JSON, fields: Mapping[str, Any]) -> UserTurn:
+def _turn(message: JSON, **fields: Any) -> UserTurn:
     return UserTurn(content=message.get("content") if isinstance(message, Mapping) else message, **fields)
 
 
@@ -106,9 +105,10 @@ def _add_tool_calls(
     return taken
 
 
-def _orphan(seen: MessageView, step: int, agent: str, origin: str, details: Mapping[str, Any]) -> ToolCall:
+def _orphan(message: JSON, step: int, agent: str, origin: str, details: Mapping[str, Any]) -> ToolCall:
     """Make the tool call of a result whose request the transcript does not hold."""
-    fields = {"origin": origin, **details}
+    seen = view(message)
+    fields = {"result": result_of(message), "origin": origin, **details}
     return ToolCall(name=seen.name or "unnamed", id=seen.answers, step=step, agent=agent, **fields)
 
 
