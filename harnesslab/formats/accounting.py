@@ -52,9 +52,9 @@ def _utc(value: datetime | None) -> datetime | None:
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-def times_of(trace: Trace) -> dict[str, datetime]:
+def times_of(opening: AnyEvent) -> dict[str, datetime]:
     """Return the times of a rollout as its source writes them, where that is not UTC: without a zone, or with one."""
-    kept = trace.events[0].extra.get(TIMES)
+    kept = opening.extra.get(TIMES)
     found: dict[str, datetime] = {}
     for name in ("started_at", "ended_at"):
         written = kept.get(name) if isinstance(kept, Mapping) else None
@@ -79,6 +79,9 @@ def _with_marks(
     changes: dict[int, dict[str, JSON]] = {
         place: {damage.KEY: damage.listed(found)} for place, found in damages.items() if found
     }
+    if changes:
+        ended = changes.setdefault(len(recording.trace.events) - 1, {})
+        ended[damage.EVENTS] = sorted(damages)[: damage.MOST]
     for place, found in sorted(damages.items()):
         _note_damage(recording.trace.events[place], place, found, where, report)
     times = {name: text for name in ("started_at", "ended_at") if (text := as_written(getattr(recording, name)))}

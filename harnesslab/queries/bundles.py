@@ -30,7 +30,7 @@ def bundle_of(rollout_id: int, signer: bundle.Signer, others: Sequence[int] = ()
     reader = StoredTraceReader(rollout)
     reports = {f"comparison-{rollout_id}-{other}.json": _report(rollout_id, other) for other in others}
     trace = reader.trace()
-    header = replace(header_of(rollout), **times_of(trace))
+    header = replace(header_of(rollout), **times_of(trace.events[0]))
     return bundle.write(header, reader.manifest, trace, reader.seals(), signer, reports)
 
 

@@ -216,7 +216,7 @@ def _first(noted: list[Skipped]) -> str:
 def _balances(report: Report, ids: Mapping[int, int]) -> list[dict[str, JSON]]:
     """Return the lines of each balance with the rollout that it is of."""
     return [
-        {"rollout": ids[position], **line.to_json(), "short": line.short}
+        {"rollout": ids[position], **line.to_json(), "short": line.short, "said": str(line)}
         for position, lines in sorted(report.balances.items())
         if position in ids
         for line in lines

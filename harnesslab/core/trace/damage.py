@@ -14,6 +14,8 @@ from harnesslab.core.canonical import JSON
 
 KEY = "damaged"
 """Key in an event's `extra` that lists its damaged places."""
+EVENTS = "damaged_events"
+"""Key in `extra` of the closing event that lists the events with such places, by position."""
 MOST = 50
 """Places that are listed of one event; further ones are counted."""
 _RUN = re.compile("[\udc80-\udcff]+")

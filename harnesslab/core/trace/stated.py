@@ -79,6 +79,8 @@ class BalanceLine:
         return False
 
     def __str__(self) -> str:
+        if not self.short:
+            return f"{self.what} {_shown(self.stored)} of {_shown(self.total)}"
         stored = "none is stored" if self.stored is None else f"{_shown(self.stored)} stored"
         return f"{self.what}: the source states {_shown(self.total)}, {stored}"
 
