@@ -61,7 +61,7 @@ def responded(data: bytes) -> list[dict[str, Any]]:
         {
             "type": "function_call_output",
             "call_id": "c",
-            "output": [{"type": "input_image", "image_url": address(data)}],
+            "output": [picture],
         },
         {"type": "message", "role": "assistant", "content": "done"},
     ]
