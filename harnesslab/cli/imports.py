@@ -10,6 +10,7 @@ from dataclasses import asdict
 import click
 
 from harnesslab.actions.imports.importing import ImportResult, import_unit
+from harnesslab.actions.imports.refusals import together
 from harnesslab.actions.tables import ready_tables
 from harnesslab.cli.terminal import printable
 from harnesslab.core.canonical import JSON
@@ -33,11 +34,10 @@ def import_files(context: click.Context, paths: tuple[str, ...], project: str, *
     units = list(discover(paths, report))
     results: list[ImportResult] = []
     with click.progressbar(units, label="importing", hidden=as_json, item_show_func=_name) as bar:
-        for unit in bar:
-            for result in _imported(unit, project):
-                results.append(result)
-                if as_json:
-                    click.echo(json.dumps(asdict(result)))
+        for result in together(result for unit in bar for result in _imported(unit, project)):
+            results.append(result)
+            if as_json:
+                click.echo(json.dumps(asdict(result)))
     if not as_json:
         _print_table(results, report)
     if all(result.status == "refused" for result in results):

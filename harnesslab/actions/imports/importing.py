@@ -22,6 +22,7 @@ from harnesslab.store.locks import held
 from harnesslab.store.models import Experiment, Rollout, SourceFile
 from harnesslab.store.text import storable
 
+REFUSED = "refused"
 log = logging.getLogger(__name__)
 Progress = Callable[[int], None]
 """Told the number of rollouts stored so far."""
@@ -43,6 +44,8 @@ class ImportResult:
     """What is to be known of what was imported, such as damaged bytes; nothing is left out for it."""
     balance: list[dict[str, JSON]] = field(default_factory=list)
     """The source's totals of each rollout that it states any of, against what is stored."""
+    within: str = ""
+    """The folder that the unit lies in."""
 
 
 def import_units(
@@ -55,16 +58,20 @@ def import_units(
 
 def import_unit(unit: Unit, *, project: str = "", progress: Progress | None = None) -> ImportResult:
     """Import one unit, or say why not; `project` overrides the one that the format names."""
+    return replace(_imported(unit, project, progress), within=unit.within)
+
+
+def _imported(unit: Unit, project: str, progress: Progress | None) -> ImportResult:
     try:
         return _import(unit, project, progress)
     except HarnessLabError as error:
-        return ImportResult(unit.name, "refused", reason=error.sentence)
+        return ImportResult(unit.name, REFUSED, reason=error.sentence)
     except (DatabaseError, InterruptedError):  # says nothing of the file: the job is tried again, or was stopped
         raise
     except Exception as error:  # of an importer, which must not end the import of a thousand other files
         log.exception("the importer failed at %r", unit.name)
         reason = f"{unit.name}: the importer failed with {type(error).__name__} (please report it with the file)"
-        return ImportResult(unit.name, "refused", reason=reason)
+        return ImportResult(unit.name, REFUSED, reason=reason)
 
 
 def _import(unit: Unit, project: str, progress: Progress | None) -> ImportResult:
@@ -105,7 +112,7 @@ def _read(unit: Unit, digest: str, known: SourceFile | None, project: str, progr
     skipped = [(item.where, item.why) for item in (*report.skipped, *report.shortfalls)]
     if source is None:
         reason = _nothing(unit, importer.NAME, skipped)
-        return ImportResult(unit.name, "refused", importer.NAME, reason=reason, skipped=skipped)
+        return ImportResult(unit.name, REFUSED, importer.NAME, reason=reason, skipped=skipped)
     _close_source(source, skipped)
     return ImportResult(
         unit.name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -85,6 +85,8 @@ class Unit:
     folder: bool = False
     beside: Mapping[str, InputFile] = field(default_factory=dict)
     """Files of its surroundings that say more of it; no part of it, since they change as the surroundings grow."""
+    within: str = ""
+    """The folder it lies in, as people see it; empty for a file that is given by itself."""
 
     @property
     def only(self) -> InputFile:
@@ -96,7 +98,7 @@ class Unit:
         return (
             self
             if self.folder
-            else Unit(self.name, {self.only.path: InputFile.of_bytes(self.only.path, self.only.read())})
+            else replace(self, files={self.only.path: InputFile.of_bytes(self.only.path, self.only.read())})
         )
 
     def digest(self) -> Digest:

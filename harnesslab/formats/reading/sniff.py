@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -11,6 +12,8 @@ from harnesslab.core.errors import FormatRefused, LimitExceeded
 from harnesslab.formats.reading.inputs import MAX_DOCUMENT, Unit, json_document
 from harnesslab.formats.reading.sse import is_stream, stream_data
 
+_BEGINNING = re.compile(rb'[{]\s*(?:$|["}])|\[\s*(?:$|[\]{\["]|-?\d|true|false|null|NaN|-?Infinity)')
+"""How JSON begins; a list of shell commands may begin with a bracket too, and is no broken JSON."""
 HEAD_LINES = 50
 """How many JSON lines are looked at."""
 
@@ -58,6 +61,8 @@ class Shape:
                 )
             case "json":
                 return "a JSON value that is neither an object nor a list"
+            case "lines" if not self.first_object():
+                return "JSON lines that are no objects"
             case "lines":
                 return f"JSON lines with the keys {_keys(self.first_object())}"
             case "stream":
@@ -79,7 +84,7 @@ def shape_of(unit: Unit) -> Shape:
         raise FormatRefused("the file is empty", where=unit.name)
     if stripped[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
         return Shape(unit, "zip")
-    if stripped[:1] not in (b"{", b"["):
+    if not _BEGINNING.match(stripped):
         return _text_shape(unit, data)
     return _json_shape(unit, data)
 
@@ -99,6 +104,8 @@ def _json_shape(unit: Unit, data: bytes) -> Shape:
     several = sum(isinstance(line, Mapping) for line in head) > 1 or (len(head) > 1 and isinstance(head[0], Mapping))
     if several:
         return Shape(unit, "lines", head=[line for line in head if line is not None])
+    if len(head) > 1 and all(isinstance(line, list) for line in head):
+        return Shape(unit, "lines", head=head)
     try:
         return Shape(unit, "json", document=json_document(data, unit.name))
     except FormatRefused as refusal:
