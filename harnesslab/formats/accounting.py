@@ -34,10 +34,11 @@ _ZIP = b"PK\x03\x04"
 def accounted(recordings: Iterator[Recording], unit: Unit, report: Report) -> Iterator[Recording]:
     """Yield recordings with their marks and balances; what is short of a total is noted as left out."""
     spelled: dict[tuple[str, str], str] = {}
+    suspect = _is_suspect(unit)
     for recording in recordings:
         where = f"rollout {recording.source.position}"
         _note_spellings(recording, spelled, report)
-        made = _with_marks(recording, _damages(recording, unit), where, report)
+        made = _with_marks(recording, _damages(recording, unit) if suspect else {}, where, report)
         yield _with_balance(made, where, report)
 
 
@@ -130,6 +131,11 @@ def _in_input(event: ModelCall, payloads: Mapping[int, list[dict[str, JSON]]]) -
         for name, place in named
         for each in payloads.get(place, ())
     ]
+
+
+def _is_suspect(unit: Unit) -> bool:
+    """Say cheaply whether a unit may be damaged: a whole file is looked at; folders and archives by what was read."""
+    return unit.folder or (data := unit.only.read())[:4] == _ZIP or not _utf8(data)
 
 
 def _is_damaged(unit: Unit) -> bool:
