@@ -92,8 +92,9 @@ def _commits(row: Mapping[str, JSON]) -> bool:
 
 
 def _stream(*kinds: str) -> Callable[[Shape], bool]:
-    """Match server-sent events whose first object is of one of these types; of any type where none is named."""
-    return lambda shape: shape.kind == "stream" and (not kinds or shape.first_object().get("type") in kinds)
+    """Match server-sent events, or their data as lines, that begin with such a type; any events where none is."""
+    kept = ("stream", "lines") if kinds else ("stream",)
+    return lambda shape: shape.kind in kept and (not kinds or shape.first_object().get("type") in kinds)
 
 
 _KNOWN: tuple[UnsupportedShape, ...] = (

@@ -84,6 +84,18 @@ def test_a_bundle_with_times_of_its_own_is_read_again() -> None:
     assert (again.status, again.reason) == ("duplicate", "this rollout is already here")
 
 
+def test_an_integer_of_any_length_is_imported_shown_and_exported(as_viewer: Client) -> None:
+    digits = "9" * 5000
+    opening = '{"rollout": {"schema": "harnesslab.trace/1", "case": "c", "outcome": "solved"}}'
+    call = '{"kind": "tool_call", "name": "add", "arguments": {"n": %s}, "result": %s}'
+    result = brought(f"{opening}\n{call % (digits, digits)}\n".encode(), "run.jsonl")
+    assert (result.status, result.reason) == ("imported", "")
+    (pk,) = result.rollouts
+    assert digits[:3000] in as_viewer.get(f"/rollouts/{pk}/?event=1").content.decode()
+    assert digits in as_viewer.get(f"/rollouts/{pk}/events/1/part/?name=result").content.decode()
+    assert bundle.verify(bundle_of(pk, instance_signer())).events == 3
+
+
 def test_damaged_events_are_named_on_the_page(as_viewer: Client) -> None:
     lines = [{"rollout": {"schema": "harnesslab.trace/1", "case": "c", "outcome": "solved"}}]
     data = json.dumps(lines[0]).encode() + b'\n{"kind": "user_turn", "content": "caf\xe9"}\n'
