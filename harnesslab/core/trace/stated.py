@@ -8,7 +8,7 @@ from math import isclose
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.trace import usage
-from harnesslab.core.trace.answers import COPIED, stated_usage
+from harnesslab.core.trace.answers import COPIED, served, stated_usage
 from harnesslab.core.trace.events import AnyEvent, ModelCall, RolloutEnded, Usage, Verification
 
 TOTALS = "stated"
@@ -23,7 +23,7 @@ _TOKENS = {
     "cached": "cached tokens",
     "reasoning": "reasoning tokens",
 }
-_WORDS = {"messages": "messages", "calls": "model calls", "attempts": "attempts", **_TOKENS, "cost": "cost"}
+_WORDS = {"messages": "messages", "calls": "model calls", **_TOKENS, "cost": "cost"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,7 @@ class Totals:
     messages: int | None = None
     """Of the source's own rows: messages, or what else `rows` calls them."""
     calls: int | None = None
-    """Model calls, those that failed or were rejected included."""
-    attempts: int | None = None
+    """Model calls that were asked live, those that failed or were rejected included."""
     input: int | None = None
     """Tokens as `Usage` counts them."""
     output: int | None = None
@@ -131,8 +130,7 @@ def _stored(totals: Totals, events: Iterable[AnyEvent]) -> dict[str, JSON]:
     costs = [cost for call in calls if (cost := _cost(call)) is not None]
     return {
         "messages": totals.kept_messages,
-        "calls": len(calls),
-        "attempts": len(calls),
+        "calls": sum(not served(call) for call in calls),
         "input": totals.input if none else counted.input,
         "output": totals.output if none else counted.output,
         "cached": totals.cached if none else counted.cache_read or 0,
