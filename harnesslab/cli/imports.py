@@ -70,7 +70,9 @@ def _balance(result: ImportResult) -> list[str]:
         lines.setdefault(line["rollout"], []).append(line)
     short = [rollout for rollout, found in lines.items() if any(line["short"] for line in found)]
     named = (list(lines) if len(lines) <= BALANCED else short)[:BALANCED]
-    said = [f"rollout {rollout}: {'; '.join(str(line['said']) for line in lines[rollout])}" for rollout in named]
+    said = [
+        f"balance of rollout {rollout}: {'; '.join(str(line['said']) for line in lines[rollout])}" for rollout in named
+    ]
     more = [f"{len(lines) - len(named)} more rollouts have a balance: see --json"] if len(lines) > len(named) else []
     return [*said, *more]
 
