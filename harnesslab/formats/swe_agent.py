@@ -15,12 +15,13 @@ from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
 from harnesslab.core.trace.events import Fidelity, HarnessAction, RolloutStarted, ToolRequest, UserTurn
 from harnesslab.core.trace.messages import view
+from harnesslab.core.trace.stated import Totals
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.reading.inputs import Report, Unit
 from harnesslab.formats.reading.rows import stem
 from harnesslab.formats.reading.sniff import Shape
 from harnesslab.formats.reading.transcript import tool_call
-from harnesslab.formats.reading.values import items, mapping, number, text, without_nulls
+from harnesslab.formats.reading.values import items, mapping, number, text, whole, without_nulls
 
 NAME = "swe-agent"
 _UNKNOWN = "not recorded by SWE-agent trajectories"
@@ -81,6 +82,18 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
             **{key: value for key, value in run.items() if key not in ("trajectory", "history", "info")},
             **{key: value for key, value in info.items() if key != "submission" or not is_diff},
         },
+        totals=_totals(info),
+    )
+
+
+def _totals(info: Mapping[str, JSON]) -> Totals:
+    """Return what the run states of its calls, tokens and cost; 0 is how it writes that nobody counted."""
+    stated = mapping(info.get("model_stats"))
+    return Totals(
+        calls=whole(stated.get("api_calls")) or None,
+        input=whole(stated.get("tokens_sent")) or None,
+        output=whole(stated.get("tokens_received")) or None,
+        cost=number(stated.get("instance_cost")) or None,
     )
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from harnesslab.core.canonical import JSON, parse
 from harnesslab.core.contracts.contract import Contract
 from harnesslab.core.errors import Conflict
 from harnesslab.core.running.rollout import STATED, Origin, Outcome, Replayability
 from harnesslab.formats import bundle
+from harnesslab.formats.accounting import times_of
 from harnesslab.formats.native import importer as native
 from harnesslab.queries.comparisons.comparison import compared, readers_of
 from harnesslab.queries.rollouts.listing import facts_of, get_rollout
@@ -27,7 +30,9 @@ def bundle_of(rollout_id: int, signer: bundle.Signer, others: Sequence[int] = ()
         raise Conflict("it still runs, and only an ended trace is sealed", where=f"rollout {rollout_id}")
     reader = StoredTraceReader(rollout)
     reports = {f"comparison-{rollout_id}-{other}.json": _report(rollout_id, other) for other in others}
-    return bundle.write(header_of(rollout), reader.manifest, reader.trace(), reader.seals(), signer, reports)
+    trace = reader.trace()
+    header = replace(header_of(rollout), **times_of(trace.events[0]))
+    return bundle.write(header, reader.manifest, trace, reader.seals(), signer, reports)
 
 
 def _report(a: int, b: int) -> JSON:

@@ -31,6 +31,7 @@ from harnesslab.core.contracts.comparators import ContentReader
 from harnesslab.core.contracts.contract import RAW, Contract, Level, Scope
 from harnesslab.core.contracts.trace_reader import TraceReader
 from harnesslab.core.trace.events import AnyEvent, ModelCall, ToolCall, UserTurn, boundary
+from harnesslab.core.trace.parts import other_parts
 
 _NO_EXCERPT = frozenset({"tool", "error", "attempt", "exit code", "token ids", "log-probabilities", "finish reason"})
 """Evidence that is no text of a model, user or tool."""
@@ -146,6 +147,8 @@ def _user(a: TraceReader, at_a: int, left: UserTurn, right: UserTurn) -> Finding
         why = "the user said something different"
     else:
         why = "the opening message differs"
+    if word := other_parts(left.content, right.content):
+        why = f"{why} in its {word} alone"
     return Finding(Cause.USER, why, (pair("user", left.content, right.content),))
 
 
@@ -246,6 +249,8 @@ def _result(left: ToolCall, right: ToolCall, declared: Sequence[ConditionPair]) 
 
 def _volatile(left: ToolCall, right: ToolCall, evidence: tuple[Evidence, ...]) -> str:
     """Say whether only volatile text differs in two results, and whether the model read it."""
+    if word := other_parts(left.result, right.result):
+        return f"the tool returned another {word}"
     why = "the same call returned something else"
     explained = only_volatile(left.result, right.result) if len(evidence) == 1 else ""
     if not explained:

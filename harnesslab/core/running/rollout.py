@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from harnesslab.core.canonical import JSON, Digest
 from harnesslab.core.conditions.manifest import Manifest
+from harnesslab.core.trace.stated import Totals
 from harnesslab.core.trace.trace import Trace
 
 
@@ -153,6 +154,8 @@ class Recording:
     """Declared limits: steps, wall (seconds), context, reasoning, output (tokens)."""
     facts: Mapping[str, JSON] = field(default_factory=dict)
     """What else the source states of the rollout as a whole."""
+    totals: Totals | None = None
+    """Its totals, which the trace is balanced against."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,9 @@ SERVED = "served"
 """Key in an event's `extra` that says where its answer came from, where it was not asked for live."""
 COPIED = "is_copied_context"
 """Key in `extra` of a call that an importer found copied from another rollout, where it was paid."""
+REQUESTOR, USER = "requestor", "user"
+"""Key in `extra` of a tool call that says who asked for it, and its value where a simulated user did; the agent path
+of such a call is `user`."""
 _LIVE = "live"
 
 
