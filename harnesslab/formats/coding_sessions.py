@@ -92,6 +92,7 @@ def _recording(lines: Sequence[JsonLine], source: Source, report: Report) -> Rec
         case=text(header.get("id")) or source.name,
         source=source,
         harness=harness,
+        workspace=text(header.get("cwd")),
         revision=version,
         model=model,
         replayability=Replayability.VIEW_ONLY,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from harnesslab.core.errors import FormatRefused, LimitExceeded, NotFound
@@ -20,6 +21,7 @@ from harnesslab.formats.companions import (
     tree_files,
     trial_surroundings,
 )
+from harnesslab.formats.places import place_of
 from harnesslab.formats.reading.archives import Archive, open_archive
 from harnesslab.formats.reading.inputs import InputFile, Report, Unit
 
@@ -37,10 +39,14 @@ def discover(paths: Iterable[str | Path], report: Report | None = None) -> Itera
     """
     for given in paths:
         for path in _expand_pattern(given):
-            if path.is_dir():
-                yield from units_of(_folder_files(path, report or Report()), path.resolve().name)
-            else:
-                yield Unit(path.name, {path.name: InputFile.of_path(path)})
+            if not path.is_dir():
+                yield Unit(path.name, {path.name: InputFile.of_path(path)}, place=place_of(path))
+                continue
+            name, place = path.resolve().name, place_of(path)
+            for unit in units_of(_folder_files(path, report or Report()), name):
+                # the folder that was named is one run of what lies above it
+                alone = unit.folder and not unit.within and unit.name == name
+                yield replace(unit, place=place_of(path.resolve().parent) if alone else place)
 
 
 def expand(unit: Unit) -> Iterator[Unit]:
@@ -62,7 +68,7 @@ def expand(unit: Unit) -> Iterator[Unit]:
         for name, info in archive.members.items()
         if not _hidden(name) and not name.startswith("__MACOSX/")
     }
-    yield from units_of(files, PurePosixPath(unit.name).stem)
+    yield from (replace(inner, place=unit.place) for inner in units_of(files, PurePosixPath(unit.name).stem))
 
 
 def units_of(files: Mapping[str, InputFile], name: str) -> Iterator[Unit]:

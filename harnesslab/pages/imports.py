@@ -20,7 +20,7 @@ def import_page(request: HttpRequest) -> HttpResponse:
 @needs("operator")
 def import_upload(request: HttpRequest) -> HttpResponse:
     """Take uploaded files: small ones are imported at once, large ones become jobs."""
-    results = receive(request.FILES.getlist("files"), request.POST.get("project", ""), user_of(request))
+    results = receive(request.FILES.getlist("files"), request.POST.get("project", "").strip() or None, user_of(request))
     if request.headers.get("Accept") == "application/json":
         return JsonResponse({"results": results})
     return render(request, "imports/import.html", {"formats": supported(), "results": results})

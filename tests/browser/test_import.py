@@ -24,6 +24,7 @@ def payload(name: str, content: bytes) -> FilePayload:
 def test_several_chosen_files_each_get_a_result(open_as_operator: Page) -> None:
     page = open_as_operator
     page.goto("/import/")
+    page.get_by_label("project").fill("dropped")
     good = trace("chosen")
     files = [payload("good.jsonl", good), payload("again.jsonl", good), payload("odd.json", b'{"a": 1}')]
     page.locator("input[type=file]").set_input_files(files)
@@ -41,6 +42,7 @@ def test_several_chosen_files_each_get_a_result(open_as_operator: Page) -> None:
 def test_dropped_files_are_imported(open_as_operator: Page) -> None:
     page = open_as_operator
     page.goto("/import/")
+    page.get_by_label("project").fill("dropped")
     data = page.evaluate_handle(
         "text => { const data = new DataTransfer(); data.items.add(new File([text], 'dropped.jsonl')); return data }",
         trace("dropped").decode(),
@@ -59,6 +61,7 @@ def test_a_large_file_becomes_a_job_whose_page_reaches_its_end(open_as_operator:
     large.write_text(native_lines(1, "large") + (filler + "\n") * 45)
     assert large.stat().st_size > 20 * 2**20
     page.goto("/import/")
+    page.get_by_label("project").fill("dropped")
     page.locator("input[type=file]").set_input_files(large)
     page.get_by_role("button", name="Import", exact=True).click()
     page.locator("#results").get_by_role("link", name="job").click()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from django.db import DatabaseError, transaction
 
 from harnesslab.actions.experiments.sources import refresh, store_record
+from harnesslab.actions.imports.homes import Home
 from harnesslab.actions.rollouts.storing import store_recording
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import HarnessLabError
@@ -49,19 +50,22 @@ class ImportResult:
 
 
 def import_units(
-    units: Iterable[Unit], *, project: str = "", progress: Progress | None = None
+    units: Iterable[Unit], *, project: str | None = "", progress: Progress | None = None
 ) -> Iterator[ImportResult]:
     """Import units one after the other; a refused one never stops the rest."""
     for unit in units:
         yield import_unit(unit, project=project, progress=progress)
 
 
-def import_unit(unit: Unit, *, project: str = "", progress: Progress | None = None) -> ImportResult:
-    """Import one unit, or say why not; `project` overrides the one that the format names."""
+def import_unit(unit: Unit, *, project: str | None = "", progress: Progress | None = None) -> ImportResult:
+    """Import one unit, or say why not; `project` overrides the one that the format names.
+
+    None: where nothing names one, it is refused, since it must be said.
+    """
     return replace(_imported(unit, project, progress), within=unit.within)
 
 
-def _imported(unit: Unit, project: str, progress: Progress | None) -> ImportResult:
+def _imported(unit: Unit, project: str | None, progress: Progress | None) -> ImportResult:
     try:
         return _import(unit, project, progress)
     except HarnessLabError as error:
@@ -74,36 +78,39 @@ def _imported(unit: Unit, project: str, progress: Progress | None) -> ImportResu
         return ImportResult(unit.name, REFUSED, reason=reason)
 
 
-def _import(unit: Unit, project: str, progress: Progress | None) -> ImportResult:
+def _import(unit: Unit, project: str | None, progress: Progress | None) -> ImportResult:
     unit = unit.in_memory()  # read once: what is stored of a file that changes meanwhile is what the digest is of
     digest = unit.digest()
     with held(f"import {digest}"):
         known = SourceFile.objects.filter(digest=digest).first()
         if known is not None and known.complete:
             ids = list(known.rollouts.order_by("position").values_list("pk", flat=True))
-            stated = _store_again(recognise(unit), known, project)
+            stated = _store_again(recognise(unit), known, Home(unit, project))
             reason = f"already imported as {known.name}" if known.name != unit.name else "already imported"
             return ImportResult(unit.name, "duplicate", known.format, ids, reason, experiments=stated)
         return _read(unit, digest, known, project, progress)
 
 
-def _read(unit: Unit, digest: str, known: SourceFile | None, project: str, progress: Progress | None) -> ImportResult:
+def _read(
+    unit: Unit, digest: str, known: SourceFile | None, project: str | None, progress: Progress | None
+) -> ImportResult:
     found = recognise(unit)
     importer, report = found.importer, Report()
-    source, ids, places = known, [], {}
+    home, source, ids, places = Home(unit, project), known, [], {}
     # an import that was killed left whole rollouts, each with its position in the file: those aren't stored again
     stored = dict(known.rollouts.values_list("position", "pk")) if known is not None else {}
     records = _records(found, report)
     if records:
         source = source or _open_source(unit, digest, importer.NAME)
-        _store_records(records, project)
+        _store_records(records, home)
     for recording in _until_fault(recordings(found, report), report, alone=bool(records)):
         there = _same_bundle(recording)
         if there is not None:
             return ImportResult(unit.name, "duplicate", importer.NAME, [there], "this rollout is already here")
+        homed = replace(recording, project=home.of(recording.project, recording.workspace))
         source = source or _open_source(unit, digest, importer.NAME)
         try:
-            ids.append(stored.get(recording.source.position) or _store(recording, source, project).pk)
+            ids.append(stored.get(recording.source.position) or store_recording(homed, source).pk)
             places[recording.source.position] = ids[-1]
         except HarnessLabError as error:
             report.skip(f"rollout {recording.source.position}", error.sentence)
@@ -143,11 +150,11 @@ def _records(found: Recognised, report: Report) -> list[ExperimentRecord]:
         return []
 
 
-def _store_records(records: Iterable[ExperimentRecord], project: str) -> list[int]:
-    return [store_record(replace(record, project=project) if project else record).pk for record in records]
+def _store_records(records: Iterable[ExperimentRecord], home: Home) -> list[int]:
+    return [store_record(replace(record, project=home.of(record.project))).pk for record in records]
 
 
-def _store_again(found: Recognised, known: SourceFile, project: str) -> int:
+def _store_again(found: Recognised, known: SourceFile, home: Home) -> int:
     """Store what a known file states of experiments where they are, and return how many.
 
     The file may be from before these were kept.
@@ -156,7 +163,7 @@ def _store_again(found: Recognised, known: SourceFile, project: str) -> int:
     names = [storable(record.external_id, 200) for record in records]
     there = Experiment.objects.filter(rollouts__source=known).first()
     there = there or Experiment.objects.filter(name__in=names[:1]).order_by("pk").first()
-    stored = _store_records(records, there.project.name if there is not None else project)
+    stored = _store_records(records, home if there is None else Home(Unit("", {}), there.project.name))
     refresh({*stored, *_experiments_of(known)})
     return len(records)
 
@@ -177,10 +184,6 @@ def _until_fault(recordings: Iterator[Recording], report: Report, *, alone: bool
         if not count and not alone:
             raise
         report.skip(f"what follows rollout {count - 1}" if count else "rollouts", error.sentence)
-
-
-def _store(recording: Recording, source: SourceFile, project: str) -> Rollout:
-    return store_recording(replace(recording, project=project) if project else recording, source)
 
 
 def _same_bundle(recording: Recording) -> int | None:

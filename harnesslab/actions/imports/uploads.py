@@ -32,8 +32,11 @@ ABANDONED_S = 3600.0
 """An upload without a job is kept this long: its job may be about to be queued."""
 
 
-def receive(files: Iterable[Upload], project: str, user: User) -> list[dict[str, Any]]:
-    """Import or spool uploads; returns one result a file, in order. Raises `InvalidValue` where there is none."""
+def receive(files: Iterable[Upload], project: str | None, user: User) -> list[dict[str, Any]]:
+    """Import or spool uploads; returns one result a file, in order. Raises `InvalidValue` where there is none.
+
+    Without a `project`, None, each must name its own.
+    """
     results: list[dict[str, Any]] = []
     for file in files:
         name = storable(Path(file.name or "upload").name)
@@ -51,7 +54,7 @@ def receive(files: Iterable[Upload], project: str, user: User) -> list[dict[str,
     return results
 
 
-def _spool(file: Upload, name: str, project: str, user: User) -> dict[str, Any]:
+def _spool(file: Upload, name: str, project: str | None, user: User) -> dict[str, Any]:
     """Keep an upload for a job; the same bytes that wait for one already get that one, as after a double click."""
     folder = _spool_folder() / secrets.token_hex(8)
     folder.mkdir(parents=True)

@@ -130,6 +130,8 @@ class Recording:
     case: str
     source: Source
     project: str = "imported"
+    workspace: str = ""
+    """The folder on its owner's machine in which an agent of their own ran, such as a checkout; empty elsewhere."""
     panel: str = ""
     experiment: str = ""
     """The measured pass it belongs to, by the source's own name."""

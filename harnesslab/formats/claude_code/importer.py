@@ -128,6 +128,7 @@ def _recording(name: str, case: str, lines: list[JsonLine], place: _Place, sourc
         case=case,
         source=source,
         harness=NAME,
+        workspace=folders[0] if folders else "",
         revision=versions[0] if versions else "",
         model=model,
         replayability=Replayability.VIEW_ONLY,

@@ -95,6 +95,7 @@ def _recording(lines: Sequence[JsonLine], source: Source, name: str) -> Recordin
         harness=NAME,
         revision=text(meta.get("cli_version")),
         model=text(turn.get("model")),
+        workspace=text(meta.get("cwd")),
         replayability=Replayability.VIEW_ONLY,
         missing=_MISSING,
         started_at=epoch_time(times[0] if times else None),

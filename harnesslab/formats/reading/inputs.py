@@ -75,6 +75,14 @@ def _bytes_of(file: Path, name: str) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where something was brought from: a name for people, and what tells it from another place of that name."""
+
+    name: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
 class Unit:
     """What is imported as one: a file, or a folder of files that belong together."""
 
@@ -87,6 +95,8 @@ class Unit:
     """Files of its surroundings that say more of it; no part of it, since they change as the surroundings grow."""
     within: str = ""
     """The folder it lies in, as people see it; empty for a file that is given by itself."""
+    place: Place | None = None
+    """Where it was brought from; None for what was sent without its surroundings."""
 
     @property
     def only(self) -> InputFile:

@@ -12,6 +12,8 @@ class Project(models.Model):
     """One harness repository and one line of work."""
 
     name = models.CharField(max_length=200)
+    origin = models.CharField(max_length=16, blank=True)
+    """Digest of the place that what was imported into it came from; empty for one that somebody named."""
     binding = models.BinaryField(default=bytes)
     """See `core.measuring.experiments.Binding`; empty for a project that nothing is measured in."""
     prices = models.JSONField(default=dict)
