@@ -12,6 +12,7 @@ import click
 
 from harnesslab.cli.terminal import printable
 from harnesslab.core.errors import HarnessLabError, InvalidValue
+from harnesslab.core.running.rollout import offered
 from harnesslab.formats.discovery import discover, expand
 from harnesslab.formats.reading.inputs import Report, Unit
 from harnesslab.formats.registry import experiments, recognise, recordings
@@ -67,7 +68,7 @@ def _one(unit: Unit) -> Checked:
         found = recognise(unit)
         stated = sum(1 for _ in experiments(found, report))
         for recording in recordings(found, report):
-            grades[recording.replayability.value] += 1
+            grades[offered(recording.replayability, recording.missing, bound=False)[0].value] += 1
             events += len(recording.trace.events)
     except HarnessLabError as error:
         if stated:

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from harnesslab.core.measuring.cells import Cell, by_case, solved_cases
 from harnesslab.core.measuring.trace_statistics import TraceStatistics
-from harnesslab.core.running.rollout import UNCOUNTED, Outcome
+from harnesslab.core.running.rollout import Outcome
 
 
 class TokenKind(StrEnum):
@@ -215,4 +215,4 @@ def chosen(experiments: Sequence[Sequence[Cell]], which: Cases) -> list[list[Cel
 
 
 def _measured(cells: Sequence[Cell]) -> bool:
-    return any(cell.outcome not in UNCOUNTED for cell in cells)
+    return any(cell.is_sample for cell in cells)

@@ -16,16 +16,17 @@ import msgspec
 from harnesslab.core.canonical import JSON
 from harnesslab.core.measuring.askings import Askings, Repair
 from harnesslab.core.running.rollout import Outcome
-from harnesslab.core.trace.answers import REQUESTOR, USER, served, spent, stated_usage
+from harnesslab.core.trace.answers import REQUESTOR, USER, is_served, served, spent, stated_usage
 from harnesslab.core.trace.events import AnyEvent, HarnessAction, ModelCall, RolloutEnded, ToolCall, Verification
 from harnesslab.core.trace.stated import total_usage
 from harnesslab.core.trace.tool_uses import LARGEST, ToolUse, named, time_of
 from harnesslab.core.trace.trace import Trace
 
-VERSION = 2
+VERSION = 3
 """Of the counter. It grows with each change by which a stored trace would be counted otherwise; `harnesslab recount`
 and the sweeper bring stored rows to it. What version 1 wrote states none: it took answers from a record for spent
-tokens in the columns, and an unstated time for 0 s."""
+tokens in the columns, and an unstated time for 0 s. Version 2 did not say whether the verdict was served, and took no
+totals that a source states for the whole where no call states any."""
 _NOTHING_ASKED = {"input": 0, "cached": 0, "output": 0, "reasoning": 0, "model": 0.0, "waited": 0.0}
 _SECONDS = ("waited", "model", "tool", "verify")
 _HANDED_IN = frozenset({Outcome.SOLVED, Outcome.FAILED_VERIFICATION, Outcome.VERIFY_TIMEOUT})
@@ -81,6 +82,8 @@ class TraceStatistics(msgspec.Struct, frozen=True, omit_defaults=True):
     verify: float | None = None
     elapsed: float | None = None
     """Seconds from the first event that states its time to the last."""
+    verdict_served: bool = False
+    """Whether the last verdict came from a record: it says nothing of this rollout."""
     tests_passed: int | None = None
     tests: int | None = None
 
@@ -117,7 +120,7 @@ class Tally:
         self._billable = self._free = 0
         self._askings = Askings()
         self._firings: dict[str, dict[int, None]] = {}
-        self._judged = False
+        self._judged = self._verdict_served = False
         self._tests: tuple[int, int] | None = None
 
     @classmethod
@@ -177,6 +180,7 @@ class Tally:
             repairs=askings.repairs,
             tools=askings.tools.whole(),
             firings={name: tuple(steps) for name, steps in self._firings.items()},
+            verdict_served=self._verdict_served,
             tests_passed=passed,
             tests=tests,
         )
@@ -216,6 +220,7 @@ class Tally:
 
     def _verified(self, event: Verification) -> None:
         self._judged = self._judged or event.passed is not None
+        self._verdict_served = is_served(event)
         self._time("verify", event.latency)
         if event.tests:
             self._tests = sum(test.passed is True for test in event.tests), len(event.tests)

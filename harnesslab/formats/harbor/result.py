@@ -13,7 +13,6 @@ from harnesslab.core.trace.stated import Totals
 from harnesslab.formats.reading.values import instant, mapping, not_empty, number, objects, seconds, text
 
 TRIAL_KEYS = {"trial_name", "task_name"}
-PHASES = ("environment_setup", "agent_setup", "agent_execution", "verifier")
 _INFRA = re.compile(
     r"Environment|Docker|Daytona|Modal|Sandbox|Setup|RateLimit|Connection|Unavailable|Download|Upload|Reward|Output"
 )
