@@ -88,7 +88,7 @@ def _table(rows: list[Checked]) -> str:
     read = sorted((row for row in rows if not row.refused), key=lambda row: (row.format, row.name))
     refused = sorted((row for row in rows if row.refused), key=lambda row: (row.refused, row.name))
     lines = [
-        "| file | format | experiments | rollouts | events | can be rerun | left out |",
+        "| file | format | experiments | rollouts | events | can be rerun | left out, short or marked |",
         "|---|---|---:|---:|---:|---|---|",
     ]
     lines += [

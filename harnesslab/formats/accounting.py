@@ -117,7 +117,7 @@ def _damages(recording: Recording, unit: Unit) -> dict[int, list[dict[str, JSON]
         if own:
             found[index] = own
     names = {name: getattr(recording, name) for name in _NAMES}
-    if own := list(damage.places({**names, "tags": list(recording.tags)})):
+    if own := list(damage.places({**names, "tags": list(recording.tags), "facts": recording.facts})):
         found[0] = own + found.get(0, [])
     return found if found and _is_damaged(unit) else {}
 
@@ -172,8 +172,8 @@ def _note_damage(event: AnyEvent, place: int, found: list[dict[str, JSON]], wher
 
 def _note_spellings(recording: Recording, spelled: dict[tuple[str, str], str], report: Report) -> None:
     """Say it where one name comes in two spellings that look alike, such as é as one character and as two."""
-    for kind in _NAMES:
-        name = getattr(recording, kind)
+    names = [(kind, getattr(recording, kind)) for kind in _NAMES] + [("tag", tag) for tag in recording.tags]
+    for kind, name in names:
         if name and not name.isascii():
             first = spelled.setdefault((kind, normalize("NFC", name)), name)
             if first != name:

@@ -103,6 +103,7 @@ def test_binary_data_is_said_to_be() -> None:
     [
         ("['clear', 'Enter']\n['ls -la', 'Enter']\n", "a list of commands"),
         ('["clear", "Enter"]\n["ls -la", "Enter"]\n', "a list of commands"),
+        ("{'role': 'user', 'content': 'a'}\n", "a value as Python prints it"),
         ("[ -f a.txt ] && rm a.txt\nls\n", "a script"),
         ("{ ls; pwd; } > out.txt\n", "a script"),
         ("#!/bin/bash\n# install\nset -e\n", "a script"),

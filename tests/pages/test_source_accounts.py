@@ -96,6 +96,38 @@ def test_an_integer_of_any_length_is_imported_shown_and_exported(as_viewer: Clie
     assert bundle.verify(bundle_of(pk, instance_signer())).events == 3
 
 
+def test_damage_in_names_and_facts_is_shown_too(as_viewer: Client) -> None:
+    opening = {"schema": "harnesslab.trace/1", "case": "cNAME", "outcome": "solved", "facts": {"f": "FACT"}}
+    data = json.dumps({"rollout": opening}).encode() + b'\n{"kind": "user_turn", "content": "x"}\n'
+    data = data.replace(b"NAME", b"\xe9").replace(b"FACT", b"\xe8")
+    (pk,) = brought(data, "run.jsonl").rollouts
+    page = as_viewer.get(f"/rollouts/{pk}/")
+    assert page.status_code == 200
+    assert "event 1</a>" in page.content.decode()
+    assert as_viewer.get(f"/api/v1/rollouts/{pk}").json()["account"]["damaged"] == [0]
+    assert bundle.verify(bundle_of(pk, instance_signer())).events == 3
+
+
+def test_tokens_of_the_whole_say_that_no_call_states_them(as_viewer: Client) -> None:
+    trial = {
+        "task_name": "t",
+        "trial_name": "t__a",
+        "task_checksum": "f",
+        "config": {},
+        "agent_result": {"n_input_tokens": 1000, "n_cache_tokens": 200, "n_output_tokens": 50},
+        "verifier_result": {"rewards": {"reward": 1.0}},
+        "exception_info": {"exception_type": "AgentTimeoutError", "exception_message": "after 900 s"},
+        "started_at": "2026-07-01T10:00:00Z",
+        "finished_at": "2026-07-01T10:10:00Z",
+    }
+    (pk,) = brought(json.dumps(trial).encode(), "result.json").rollouts
+    row = as_viewer.get(f"/api/v1/rollouts/{pk}").json()
+    assert (row["input_tokens"], row["cached_tokens"], row["output_tokens"]) == (1000, 200, 50)
+    assert (row["outcome"], row["tags"]) == ("solved", ["AgentTimeoutError"])
+    page = as_viewer.get(f"/rollouts/{pk}/").content.decode()
+    assert "as the source states them for the whole, not call by call" in page
+
+
 def test_damaged_events_are_named_on_the_page(as_viewer: Client) -> None:
     lines = [{"rollout": {"schema": "harnesslab.trace/1", "case": "c", "outcome": "solved"}}]
     data = json.dumps(lines[0]).encode() + b'\n{"kind": "user_turn", "content": "caf\xe9"}\n'
@@ -106,3 +138,5 @@ def test_damaged_events_are_named_on_the_page(as_viewer: Client) -> None:
     assert page.status_code == 200
     assert '<a href="?event=1">event 2</a>' in page.content.decode()
     assert as_viewer.get(f"/api/v1/rollouts/{result.rollouts[0]}").json()["account"]["damaged"] == [1]
+    facts = as_viewer.get(f"/api/v1/rollouts/{result.rollouts[0]}/events/1").json()["facts"]
+    assert ["damaged", "bytes e9 in content, character 3"] in facts

@@ -53,6 +53,17 @@ def listed(marks: Sequence[dict[str, JSON]]) -> list[JSON]:
     return [*marks[:MOST], *more]
 
 
+def said(extra: Mapping[str, JSON]) -> str:
+    """Say where an event's `extra` marks it as damaged; empty where it doesn't."""
+    marks = extra.get(KEY)
+    rows = [row for row in marks if isinstance(row, Mapping)] if isinstance(marks, list) else []
+    named = [
+        f"bytes {row.get('bytes')} in {row.get('at')}, character {row.get('offset')}" for row in rows if "at" in row
+    ]
+    more = [f"{row['more']} more places" for row in rows if "more" in row]
+    return "; ".join([*named, *more])
+
+
 def readable(text: str) -> str:
     """Return text with each damaged byte written out, such as ⟨ff⟩."""
     return _RUN.sub(lambda run: f"⟨{run.group().encode('utf-8', 'surrogateescape').hex()}⟩", text)

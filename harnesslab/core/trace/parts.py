@@ -29,6 +29,8 @@ _BYTES = ("data", "file_data", "blob", "image", "audio", "video", "document", "i
 _LINKS = ("url", "file_url", "uri", "fileUri", "path", "file_id", "id")
 _TYPES = ("media_type", "mime_type", "mimeType", "mediaType")
 _INNER = ("image_url", "input_audio", "audio_url", "video_url", "file", "source", "resource", "inlineData", "fileData")
+_OF_A_FILE = frozenset(("file_data", "file_id", "file_url", "blob", "data", "uri", "document", "content", *_TYPES))
+"""What a file has beside its type where it is a part."""
 _WORDS = {"image": "picture", "audio": "audio", "video": "video", "file": "file"}
 
 
@@ -132,6 +134,8 @@ def _kind(value: Mapping[str, JSON]) -> str:
     kind = value.get("type")
     if isinstance(kind, str):
         found = _KINDS.get(kind, "")
+        if found == "file" and not _inside(value) and not _OF_A_FILE & value.keys():
+            return ""  # an entry of a directory's listing, which is data
         if kind in ("resource", "blob", "uri", "media", "file"):
             return _of_media(_stated(value)) or found
         return found
@@ -154,6 +158,8 @@ def _made(kind: str, value: Mapping[str, JSON]) -> Part:
     if not written:
         return Part(kind, media, name=name, link=link)
     stated, data = _decoded(written, plain=_text(_inside(value), "type") == "text")
+    if data is None and kind == "file":
+        stated, data = _decoded(written, plain=True)
     if data is None:
         return Part(kind, media, name=name, link=link or written)
     size, found = len(data), picture_size(data) if kind == "image" else None
@@ -173,10 +179,12 @@ def _decoded(written: str, *, plain: bool) -> tuple[str, bytes | None]:
         stated = head.split(";", 1)[0]
         if not head.endswith(";base64"):
             return stated, unquote_to_bytes(body)
-    try:
-        return stated, base64.b64decode("".join(body.split()), validate=True)
-    except (binascii.Error, ValueError):
-        return stated, None
+    for text in (body, "".join(body.split())):
+        try:
+            return stated, base64.b64decode(text, validate=True)
+        except (binascii.Error, ValueError):
+            continue
+    return stated, None
 
 
 def _inside(value: Mapping[str, JSON]) -> Mapping[str, JSON]:

@@ -37,6 +37,11 @@ def _script(shape: Shape) -> bool:
     return bool(lines) and (lines[0].startswith("#!") or lines[0].lstrip().startswith(("[ ", "[[ ", "{ ")))
 
 
+def _printed(shape: Shape) -> bool:
+    lines = _text(shape)
+    return bool(lines) and bool(re.match(r"[\[{(]+\s*'", lines[0].lstrip()))
+
+
 def _capture(shape: Shape) -> bool:
     """Match server-sent events with something else around them, such as the answer's headers."""
     return sum(line.startswith(("data: {", 'data:{"')) for line in _text(shape)) > 1
@@ -69,6 +74,7 @@ def _keyed(lines: list[str]) -> bool:
 
 TEXTS: tuple[tuple[Callable[[Shape], bool], str, str], ...] = (
     (_commands, "a list of commands, not a trace", "import the folder it belongs to"),
+    (_printed, "a value as Python prints it, not JSON", "write it with json.dumps"),
     (_script, "a script, not a trace", "import the folder it belongs to"),
     (
         _capture,

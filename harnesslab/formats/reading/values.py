@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
@@ -10,6 +11,11 @@ from harnesslab.core.canonical import JSON
 
 UNSTATED = timezone(timedelta(0), "zone not stated")
 """The zone of a time that states none: it is counted as UTC and told apart from it."""
+
+
+_EPOCH = re.compile(r"\d{9,19}(?:\.\d{1,9})?")
+_UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
+"""What an epoch that is larger than a number is counted in, a second: nano-, micro- and milliseconds."""
 
 
 class Moment(float):
@@ -59,7 +65,9 @@ def flag(value: JSON) -> bool | None:
 
 
 def instant(value: JSON) -> datetime | None:
-    """Return the time of an ISO 8601 text, or of epoch seconds or milliseconds; one without a zone is `UNSTATED`."""
+    """Return the time of an ISO 8601 text or an epoch, see `moment`; one without a zone is `UNSTATED`."""
+    if isinstance(value, str) and _EPOCH.fullmatch(value):
+        return epoch_time(moment(float(value)))
     if isinstance(value, int | float):
         return epoch_time(moment(value))
     if not isinstance(value, str):
@@ -87,7 +95,7 @@ def without_nulls(values: Mapping[str, JSON], *skip: str) -> dict[str, JSON]:
 
 
 def moment(value: JSON) -> float | None:
-    """Return seconds since 1970 of an ISO 8601 text or of epoch seconds or milliseconds; None for anything else.
+    """Return seconds since 1970 of an ISO 8601 text, or of an epoch in seconds to nanoseconds; None for anything else.
 
     A time without a zone counts as UTC, which leaves differences within a file right.
     """
@@ -101,7 +109,7 @@ def moment(value: JSON) -> float | None:
     seconds = number(value)
     if seconds is None or seconds <= 0:
         return None
-    return seconds / 1000 if seconds > 1e11 else seconds
+    return seconds / next((unit for least, unit in _UNITS if seconds > least), 1)
 
 
 def epoch_time(seconds: float | None) -> datetime | None:

@@ -32,7 +32,9 @@ def counting(rollout: Rollout) -> list[str]:
         found = TraceStatistics.from_json(thawed(rollout.anatomy))
         if found.served:
             clauses.append(f"{found.served:,} of {found.served + found.calls:,} answers were served, not spent")
-        if found.unstated:
+        if found.calls == found.unstated and not found.served and (found.input, found.output) != (None, None):
+            clauses.append("as the source states them for the whole, not call by call")
+        elif found.unstated:
             clauses.append(f"{found.unstated:,} of {found.calls:,} calls state no tokens")
     if rollout.counted_by < VERSION:
         clauses.append(f"counted by version {rollout.counted_by}, not yet by {VERSION}")

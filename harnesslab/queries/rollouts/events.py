@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from harnesslab.core.comparing.input_change import InputChange, input_change
 from harnesslab.core.errors import NotFound
-from harnesslab.core.trace.answers import served_from
+from harnesslab.core.trace import damage
+from harnesslab.core.trace.answers import REQUESTOR, USER, served_from
 from harnesslab.core.trace.events import AnyEvent, ModelCall, ToolCall, Verification, boundary
 from harnesslab.core.trace.labels import label, result_line
 from harnesslab.core.trace.tool_uses import time_of
@@ -172,6 +173,8 @@ def _facts(event: AnyEvent) -> list[tuple[str, str]]:
         ("at", None if event.at is None else f"{event.at:.1f} s"),
         ("agent", event.agent or None),
         ("read from", event.origin or None),
+        ("asked by", "a user, not the agent" if event.extra.get(REQUESTOR) == USER else None),
+        ("damaged", damage.said(event.extra) or None),
     ]
     return [(name, value) for name, value in facts if value is not None]
 

@@ -69,6 +69,26 @@ def test_what_is_known_of_a_part(value: dict[str, Any], expected: Part) -> None:
     assert parts_of([value]) == (expected,)
 
 
+def test_a_file_whose_content_is_its_text_is_known_by_that() -> None:
+    (part,) = parts_of([{"type": "file", "filename": "a.txt", "content": "not base64!"}])
+    assert (part.media, part.size, part.digest, part.link) == ("text/plain", 11, digest(b"not base64!"), "")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"type": "file", "name": "a.txt", "path": "/work/a.txt", "size": 3},
+        {"type": "resource", "name": "cpu"},
+        {"type": "text", "text": "x"},
+        {"type": "image", "text": "a caption alone"},
+        {"type": "tool_use", "id": "1"},
+        {"kind": "image"},
+    ],
+)
+def test_what_only_looks_like_a_part_is_none(value: dict[str, Any]) -> None:
+    assert parts_of([value]) == ()
+
+
 def test_a_link_is_shown_as_one() -> None:
     assert (
         text_of([{"type": "image_url", "image_url": "http://h/x.png"}])

@@ -185,9 +185,9 @@ def test_times_count_from_the_first_step() -> None:
     assert events_of(rollout, ModelCall)[0].at == 2.5
 
 
-def test_numeric_times_are_read() -> None:
-    steps = [step(1, "user", "go", timestamp=1782900000), step(2, "agent", "a", timestamp=1782900004500)]
-    rollout = imported(*steps)
+@pytest.mark.parametrize("later", [1782900004.5, 1782900004500, 1782900004500000, 1782900004500000000, "1782900004.5"])
+def test_numeric_times_are_read(later: Any) -> None:
+    rollout = imported(step(1, "user", "go", timestamp=1782900000), step(2, "agent", "a", timestamp=later))
     assert rollout.started_at == datetime(2026, 7, 1, 10, tzinfo=UTC)
     assert events_of(rollout, ModelCall)[0].at == 4.5
 
