@@ -71,7 +71,13 @@ def test_a_half_character_that_was_escaped_is_no_damage() -> None:
 
 
 def test_damage_in_a_member_of_a_folder_or_an_archive_is_found() -> None:
-    result = {"task_name": "t", "trial_name": "t__a", "task_checksum": "f", "config": {}, "verifier_result": None}
+    result: dict[str, Any] = {
+        "task_name": "t",
+        "trial_name": "t__a",
+        "task_checksum": "f",
+        "config": {},
+        "verifier_result": None,
+    }
     folder = folder_unit("t__a", {"result.json": result, "verifier/test-stdout.txt": b"caf\xe9", "config.json": {}})
     (recording,), report = found(folder)
     assert "damaged" in recording.trace.events[1].extra

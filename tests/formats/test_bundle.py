@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from harnesslab.core.canonical import bytes_digest, canonical_bytes
+from harnesslab.core.canonical import JSON, bytes_digest, canonical_bytes
 from harnesslab.core.errors import HarnessLabError, SealBroken
 from harnesslab.core.trace import packing, seals
 from harnesslab.core.trace.trace import Trace
@@ -63,7 +63,7 @@ def balanced() -> bytes:
     return bundle.write(header, made.manifest, trace, seals.seals(trace), SIGNER)
 
 
-def signed(data: bytes, changes: dict[str, bytes], **index: object) -> bytes:
+def signed(data: bytes, changes: dict[str, bytes], **index: JSON) -> bytes:
     """The bundle with other members and another list, which whoever holds the key could sign."""
     kept = {**members(data), **changes}
     digests = {name: bytes_digest(body) for name, body in kept.items() if name not in ("bundle.json", "signature.json")}

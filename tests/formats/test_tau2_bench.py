@@ -11,6 +11,7 @@ from harnesslab.core.measuring.trace_statistics import trace_statistics
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.trace.events import RolloutEnded, Usage
 from harnesslab.formats.reading.inputs import Report
+from harnesslab.formats.reading.values import mapping
 from tests.formats.building import (
     actions,
     file_unit,
@@ -87,7 +88,7 @@ def test_tokens_are_the_agents_and_the_greeting_is_no_models() -> None:
     counted = trace_statistics(recording.trace, recording.outcome)
     assert (counted.input, counted.output, counted.unstated) == (3500, 75, 0)
     assert [action.name for action in actions(recording)] == ["greeting"]
-    assert [turn.extra["usage"]["prompt_tokens"] for turn in user_turns(recording)] == [400, 480]
+    assert [mapping(turn.extra["usage"])["prompt_tokens"] for turn in user_turns(recording)] == [400, 480]
 
 
 def test_reward_seed_and_end_are_the_simulations() -> None:
@@ -98,7 +99,7 @@ def test_reward_seed_and_end_are_the_simulations() -> None:
     ended = recording.trace.events[-1]
     assert isinstance(ended, RolloutEnded)
     assert ended.extra["termination_reason"] == "user_stop"
-    assert recording.trace.events[0].extra["times"]["started_at"] == "2026-07-01T10:00:00"
+    assert mapping(recording.trace.events[0].extra["times"])["started_at"] == "2026-07-01T10:00:00"
 
 
 @pytest.mark.parametrize(

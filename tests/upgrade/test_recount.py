@@ -67,6 +67,7 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_only_what_should_change_does_and_once(home: Path) -> None:
+    assert python(home, "-m", "harnesslab.cli.main", "prepare").returncode == 0  # which changes labels, and no count
     before = rows_of(home)
     said = recount(home)
     after = rows_of(home)

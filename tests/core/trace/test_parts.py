@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from harnesslab.core.canonical import Digest
 from harnesslab.core.trace.messages import result_of, text_of, view
 from harnesslab.core.trace.parts import Part, other_parts, parts_of
 from harnesslab.core.trace.picture_size import PictureSize, picture_size
@@ -19,8 +20,8 @@ OTHER = png(3, 2, 9)
 PDF = address(b"%PDF", "application/pdf")
 
 
-def digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+def digest(data: bytes) -> Digest:
+    return Digest(hashlib.sha256(data).hexdigest())
 
 
 @pytest.mark.parametrize("dialect", dialects(PICTURE))

@@ -92,7 +92,7 @@ def test_a_capture_of_the_wire_is_read() -> None:
 def test_a_capture_of_a_responses_stream_is_read() -> None:
     output = [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "alpha"}]}]
     response = {"id": "r", "object": "response", "model": "m", "status": "completed", "output": output}
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"type": "response.created", "response": {**response, "output": [], "status": "in_progress"}},
         {"type": "response.output_text.delta", "delta": "alpha"},
         {"type": "response.completed", "response": {**response, "usage": {"input_tokens": 5, "output_tokens": 1}}},
@@ -106,7 +106,7 @@ def test_a_capture_of_a_responses_stream_is_read() -> None:
 
 
 def test_a_capture_of_another_stream_is_refused_by_its_name() -> None:
-    rows = [{"type": "message_start", "message": {"role": "assistant"}}, {"type": "message_stop"}]
+    rows: list[dict[str, Any]] = [{"type": "message_start", "message": {"role": "assistant"}}, {"type": "message_stop"}]
     text = "".join(f"event: {row['type']}\ndata: {json.dumps(row)}\n\n" for row in rows)
     with pytest.raises(FormatRefused, match="Anthropic"):
         registry.recognise(file_unit(text.encode(), "capture.txt"))
@@ -116,10 +116,12 @@ def test_further_answers_of_one_request_are_kept() -> None:
     rows = [chunk("a", "one", "stop"), chunk("a", "two", "stop", index=1)]
     (call,) = model_calls(only(lines_unit(rows), "chat-log"))
     assert call.text == "one"
-    assert [answer["message"]["content"] for answer in call.extra["other_answers"]] == ["two"]
+    others: Any = call.extra["other_answers"]
+    assert [answer["message"]["content"] for answer in others] == ["two"]
     choices = [{"index": at, "message": {"role": "assistant", "content": said}} for at, said in enumerate("xyz")]
     (call,) = model_calls(only(lines_unit([{"request": REQUEST, "response": {"choices": choices}}]), "chat-log"))
-    assert (call.text, len(call.extra["other_answers"])) == ("x", 2)
+    others = call.extra["other_answers"]
+    assert (call.text, len(others)) == ("x", 2)
 
 
 def test_a_name_that_every_chunk_repeats_is_said_once() -> None:
