@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harnesslab.core.canonical import JSON, canonical_bytes
+from harnesslab.core.comparing.message_spans import differing_span
 from harnesslab.core.contracts.comparators import ContentReader
 from harnesslab.core.contracts.contract import RAW, Contract
 from harnesslab.core.contracts.trace_reader import TraceReader
@@ -41,45 +43,87 @@ class InputDifference:
     b: str
     emitters: tuple[int, int] | None = None
     """Event positions of the model calls that gave the differing message."""
+    one_sided: bool = False
+    """Whether one input has messages that the other lacks, rather than others."""
 
 
 def first_input_difference(
-    a: TraceReader, b: TraceReader, at_a: int, at_b: int, contract: Contract = RAW, start: int = 0
+    a: TraceReader,
+    b: TraceReader,
+    at_a: int,
+    at_b: int,
+    contract: Contract = RAW,
+    start: tuple[int, int] = (0, 0),
 ) -> InputDifference | None:
     """Compare the inputs of two model calls, ids renamed and the contract's rules applied; None where they are equal.
 
-    The first `start` messages are known to be equal and are not read.
+    The first `start` messages of each are not looked at.
     """
-    left, right = a.messages(at_a, start), b.messages(at_b, start)
+    left, right = a.messages(at_a, start[0]), b.messages(at_b, start[1])
     reader_a, reader_b = ContentReader(contract, ()), ContentReader(contract, ())
     for offset in range(max(len(left), len(right))):
         one = left[offset] if offset < len(left) else None
         two = right[offset] if offset < len(right) else None
         if canonical_bytes(reader_a.message(one)) != canonical_bytes(reader_b.message(two)):
-            return _trace_back(a, b, at_a, at_b, start + offset, one, two)
+            gap = differing_span(left[offset:], right[offset:], contract)
+            return _trace_back(a, b, at_a, at_b, start[0] + offset, gap)
     return None
 
 
 def _trace_back(
-    a: TraceReader, b: TraceReader, at_a: int, at_b: int, position: int, one: JSON, two: JSON
+    a: TraceReader,
+    b: TraceReader,
+    at_a: int,
+    at_b: int,
+    position: int,
+    gap: tuple[Sequence[JSON], Sequence[JSON], JSON],
 ) -> InputDifference:
-    seen_a, seen_b = view(one) if one is not None else None, view(two) if two is not None else None
-    shown = seen_a or seen_b or MessageView("unknown")
-    label = f"message {position} ({shown.role})"
+    """Trace a run of messages that differs to who made it; the third of `gap` is what follows alike in both."""
+    if not gap[0] or not gap[1]:
+        longer, more = ("A", gap[0]) if gap[0] else ("B", gap[1])
+        side, other = ((a, at_a), (b, at_b)) if gap[0] else ((b, at_b), (a, at_a))
+        return _one_more(longer, more, gap[2], position, side, other)
+    one, two = gap[0][0], gap[1][0]
+    seen_a, seen_b = view(one), view(two)
+    label = f"message {position} ({seen_a.role})"
     text_a, text_b = _shown(seen_a, one), _shown(seen_b, two)
-    if seen_a is None or seen_b is None:
-        longer = "B" if seen_a is None else "A"
-        alone = _said_alone(b, at_b, shown, a, at_a) if seen_a is None else _said_alone(a, at_a, shown, b, at_b)
-        if shown.role == "user" and alone:
-            return InputDifference(label, "user", f"the user said one more thing in {longer}", text_a, text_b)
-        return InputDifference(
-            label, "harness", f"the harness sent one more {shown.role} message in {longer}", text_a, text_b
-        )
     emitters = _emitters(a, b, at_a, at_b, seen_a, seen_b)
     if emitters is not None:
         return InputDifference(label, "model", "an earlier answer of the model differs", text_a, text_b, emitters)
     boundary, why = _producer(a, b, at_a, at_b, seen_a, seen_b)
     return InputDifference(label, boundary, why, text_a, text_b)
+
+
+def _one_more(
+    longer: str,
+    more: Sequence[JSON],
+    following: JSON,
+    position: int,
+    side: tuple[TraceReader, int],
+    other: tuple[TraceReader, int],
+) -> InputDifference:
+    """Explain messages that one input alone holds, by the boundary that added them."""
+    views = [view(message) for message in more]
+    label = f"message {position} ({views[0].role})"
+    shown = "\n".join(_shown(seen, message) for seen, message in zip(views, more, strict=True))
+    text_a, text_b = (shown, "–") if longer == "A" else ("–", shown)
+    said = all(seen.role == "user" and _said_alone(*side, seen, *other) for seen in views)
+    before = _before(following)
+    if said and not before:
+        times = "one more thing" if len(more) == 1 else f"{len(more)} more things"
+        return InputDifference(label, "user", f"the user said {times} in {longer}", text_a, text_b, one_sided=True)
+    roles = " and ".join(dict.fromkeys(seen.role for seen in views))
+    count = f"one more {roles} message" if len(more) == 1 else f"{len(more)} more messages ({roles})"
+    why = f"the harness sent {count} in {longer}{before}"
+    return InputDifference(label, "harness", why, text_a, text_b, one_sided=True)
+
+
+def _before(following: JSON) -> str:
+    """Name the message before which others were put in; empty where nothing follows."""
+    if following is None:
+        return ""
+    seen = view(following)
+    return f", before a {seen.role} message that is equal in both"
 
 
 def _emitters(
@@ -182,7 +226,5 @@ def _said(reader: TraceReader, before: int, seen: MessageView) -> bool:
     return False
 
 
-def _shown(seen: MessageView | None, message: JSON) -> str:
-    if seen is None:
-        return "–"
+def _shown(seen: MessageView, message: JSON) -> str:
     return seen.text or canonical_bytes(message).decode()

@@ -8,7 +8,7 @@ from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from harnesslab.queries.comparisons.comparison import ComparisonResult
+from harnesslab.queries.comparisons.result import ComparisonResult
 
 register = template.Library()
 

@@ -30,6 +30,9 @@ from tests.core.traces import bash, episode, model, reader, request
 
 Conditions = Mapping[str, JSON]
 ASKED = UserTurn(content="fix it")
+UNDECLARED = (
+    "nothing else declared: numerics, batch or something undeclared (engine, hardware and load aren't recorded)"
+)
 BEHAVIOUR = Contract(Level.BEHAVIOUR)
 TOOL_CALLS = Contract(Level.JSON, (), Scope.TOOL_CALLS)
 
@@ -75,7 +78,6 @@ def test_the_user_spoke_in_one_alone() -> None:
 @pytest.mark.parametrize(
     ("name", "values", "title"),
     [
-        ("seeds.root", (1, 2), "root seed"),
         ("sampling.temperature", (0, 1), "temperature"),
         ("engine.kernels", ("a", "b"), "kernels"),
         ("hardware.accelerators", ("a", "b"), "accelerators"),
@@ -111,7 +113,7 @@ def test_another_seed_in_the_request_is_declared() -> None:
         (
             {"temperature": 0},
             Cause.NUMERICS,
-            "temperature 0, nothing else declared: undeclared numerics or a seed that was not honoured",
+            f"temperature 0, no seed recorded; {UNDECLARED}",
         ),
     ],
 )
@@ -175,9 +177,11 @@ def test_the_part_of_an_answer_that_differs_is_shown(one: Any, two: Any, label: 
 
 
 def test_a_failed_or_retried_request_is_infrastructure() -> None:
-    for one, two in (({"error": "overloaded"}, {}), ({"attempt": 1}, {})):
-        found = answers(one, two)
-        assert said(found) == ("model", Cause.INFRA, "the request failed or was retried in one and not in the other")
+    failed = "the request failed in A (“overloaded”) and not in the other; a retry is no other answer"
+    later = "the answer came at attempt 2 in A, and earlier in the other"
+    for one, why in (({"error": "overloaded"}, failed), ({"attempt": 1}, later)):
+        found = answers(one, {})
+        assert said(found) == ("model", Cause.INFRA, why)
         assert found.excerpt is None
 
 
@@ -211,9 +215,13 @@ def test_another_image_is_a_declared_difference_of_the_environment() -> None:
 
 def test_time_outs_and_retries_of_a_tool_are_timing() -> None:
     found = events(bash("make", "", timed_out=True), bash("make", "ok"))
-    assert said(found) == ("tool:bash", Cause.TIMING, "the same command timed out in one")
+    assert said(found) == ("tool:bash", Cause.TIMING, "the same command timed out in A")
     found = events(bash("make", "a", retries=1), bash("make", "b"))
-    assert said(found) == ("tool:bash", Cause.TIMING, "the same command was retried a different number of times")
+    assert said(found) == (
+        "tool:bash",
+        Cause.TIMING,
+        "the same command was retried a different number of times (1 against 0)",
+    )
 
 
 def test_a_result_recorded_in_one_alone_is_unknown() -> None:
@@ -263,7 +271,7 @@ def test_a_message_of_the_harness_that_changed() -> None:
     found = parted(episode([message("two left")]), episode([message("one left")]))
     assert said(found) == ("harness", Cause.HARNESS, "the harness acted differently")
     found = parted(episode([message("at 10:00:00")]), episode([message("at 10:00:01")]))
-    assert found.why == "the harness acted differently; only volatile text differs (rule clock-times@1 removes it)"
+    assert found.why == "the harness did “message” in both, at another time"
     found = parted(episode([HarnessAction(name="trim")]), episode([HarnessAction(name="clip")]))
     assert found.why == "the harness did “trim” in A and “clip” in B"
 
@@ -371,7 +379,7 @@ def test_another_outcome_after_the_same_actions() -> None:
     found = parted(episode([model("a")], outcome="solved"), episode([model("a")], outcome="failed_verification"))
     assert said(found) == ("harness", Cause.UNKNOWN, "everything before is equal, yet they ended differently")
     found = parted(episode([model("a")], outcome="solved"), episode([model("a")], outcome="timeout"))
-    assert said(found) == ("harness", Cause.INFRA, "one was cut short")
+    assert said(found) == ("harness", Cause.INFRA, "B was cut short (timeout)")
 
 
 def test_one_trace_that_ends_early() -> None:

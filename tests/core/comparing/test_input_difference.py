@@ -83,7 +83,8 @@ def test_what_the_user_said_in_both_and_one_harness_left_out_is_the_harness() ->
         readers.append(reader(builder.close("solved")))
     found = first_input_difference(readers[0], readers[1], 1, 1)
     assert found is not None
-    assert (found.boundary, found.a, found.b) == ("harness", "go", "an example")
+    assert (found.boundary, found.a, found.b) == ("harness", "–", "an example")
+    assert found.why == "the harness sent one more user message in B, before a user message that is equal in both"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,93 @@
+"""Why two user turns differ, and who wrote them: a person, a simulator, or a template of the harness.
+
+Importers state it as `provenance` in the turn's `extra`; where nobody does, who wrote it can't be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from harnesslab.core.comparing.evidence import Cause, Evidence, pair
+from harnesslab.core.comparing.hypotheses import Hypothesis, Strength, harness_hypothesis
+from harnesslab.core.comparing.input_difference import InputDifference, first_input_difference
+from harnesslab.core.comparing.manner import Kind, Manner, manner
+from harnesslab.core.conditions.manifest import ConditionPair
+from harnesslab.core.contracts.trace_reader import TraceReader
+from harnesslab.core.trace.events import UserTurn
+
+PERSON, SIMULATOR, TEMPLATE = "person", "simulator", "template"
+_UNSEEN = "who wrote it: a person, a simulator or a template"
+
+
+def provenance(turn: UserTurn) -> str:
+    """Say who wrote a turn; empty where nobody recorded it."""
+    stated = turn.extra.get("provenance")
+    if stated in (PERSON, SIMULATOR, TEMPLATE):
+        return str(stated)
+    return "" if turn.simulated is None else SIMULATOR if turn.simulated else PERSON
+
+
+def user_hypothesis(
+    a: TraceReader,
+    b: TraceReader,
+    at_a: int,
+    at_b: int,
+    left: UserTurn,
+    right: UserTurn,
+    declared: Sequence[ConditionPair],
+) -> Hypothesis:
+    """Explain two user turns at event positions `at_a` and `at_b`."""
+    opening = "model_call" not in a.kinds[:at_a]
+    if opening and (inserted := _inserted(a, b, at_a, at_b)) is not None:
+        row = pair(inserted.label, inserted.a, inserted.b)
+        return replace(harness_hypothesis(inserted.why, (row,), declared), boundary="harness", quote=row)
+    row = pair("user", left.content, right.content)
+    return replace(_by_writer(left, right, row, declared, opening=opening), quote=row)
+
+
+def _by_writer(
+    left: UserTurn, right: UserTurn, row: Evidence, declared: Sequence[ConditionPair], *, opening: bool
+) -> Hypothesis:
+    little = manner(row.a, row.b)
+    alone = f"; the two differ in {little.words} alone" if little else ""
+    what = "the opening message" if opening else "a message to the model"
+    writers = {provenance(left), provenance(right)}
+    if little is not None and little.blank:
+        return Hypothesis(Cause.HARNESS, f"{what} differs in {little.words} alone", (row,), boundary="harness")
+    if TEMPLATE in writers:
+        why = f"{what}, which the harness makes of a template, differs{alone}"
+        if (passing := _passing(little)) is not None:
+            return Hypothesis(passing, why, (row,), boundary="harness")
+        return replace(harness_hypothesis(why, (row,), declared), boundary="harness")
+    if SIMULATOR in writers:
+        return Hypothesis(Cause.USER, f"the simulated user said something different{alone}", (row,))
+    if not opening:
+        return Hypothesis(Cause.USER, f"the user said something different{alone}", (row,))
+    if writers == {PERSON}:
+        return Hypothesis(Cause.USER, f"the opening message, which a person wrote, differs{alone}", (row,))
+    cause = _passing(little) or Cause.USER
+    why = f"the opening message differs{alone}"
+    return Hypothesis(cause, why, (row,), strength=Strength.SUGGESTED, unseen=(_UNSEEN,))
+
+
+def _passing(little: Manner | None) -> Cause | None:
+    """Return the cause of a difference in a date or a host's name alone."""
+    if little is None or not little.kinds <= {Kind.DATE, Kind.HOST}:
+        return None
+    return Cause.CLOCK if Kind.DATE in little.kinds else Cause.ENVIRONMENT
+
+
+def _inserted(a: TraceReader, b: TraceReader, at_a: int, at_b: int) -> InputDifference | None:
+    """Return what one first request holds more than the other, where nothing else of them differs at that place."""
+    first_a, first_b = _next_call(a, at_a), _next_call(b, at_b)
+    if first_a is None or first_b is None:
+        return None
+    difference = first_input_difference(a, b, first_a, first_b)
+    if difference is None or difference.boundary != "harness" or not difference.one_sided:
+        return None
+    return difference
+
+
+def _next_call(reader: TraceReader, after: int) -> int | None:
+    return next((index for index in range(after, len(reader.kinds)) if reader.kinds[index] == "model_call"), None)
