@@ -10,11 +10,11 @@ from harnesslab.core.comparing.acting import (
     OF_THE_INPUT,
     acting_conditions,
     acting_settings,
+    drawn_under,
     greedy,
     known_of_execution,
     not_honoured,
     seed,
-    drawn_under,
     temperature,
 )
 from harnesslab.core.comparing.evidence import (
