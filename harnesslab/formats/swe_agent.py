@@ -114,7 +114,8 @@ class _Walk:
             if message.get("role") == "assistant" and not message.get("is_demo"):
                 break
             if message.get("role") == "user" and not message.get("is_demo"):
-                self.builder.add(UserTurn(content=message.get("content"), origin=f"history {position}"))
+                written: dict[str, JSON] = {"provenance": "template"}  # the instance template, filled in
+                self.builder.add(UserTurn(content=message.get("content"), origin=f"history {position}", extra=written))
         index = -1
         for index, step in steps:
             self._step(index, step)

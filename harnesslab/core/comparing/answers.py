@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.comparing.acting import (
@@ -30,7 +30,7 @@ from harnesslab.core.comparing.evidence import (
     same,
     text,
 )
-from harnesslab.core.comparing.hypotheses import Hypothesis, Strength, ranked
+from harnesslab.core.comparing.hypotheses import NO_WORDS, Hypothesis, Strength, ranked
 from harnesslab.core.comparing.manner import manner
 from harnesslab.core.comparing.same_input import InputRecord, input_record
 from harnesslab.core.conditions.manifest import ConditionPair
@@ -133,7 +133,8 @@ class _Answers:
         if conditions:
             why = f"{why}; {clause(conditions)}"
         cause = Cause.DECLARED if conditions else Cause.INPUT
-        return self._make(cause, why, Strength.RECORDED, condition_rows(conditions), against, boundary="harness")
+        made = self._make(cause, why, Strength.RECORDED, condition_rows(conditions), against, boundary="harness")
+        return replace(made, quote=NO_WORDS)
 
     def hypotheses(self) -> Iterator[Hypothesis]:
         """Yield what may explain the answers."""

@@ -14,6 +14,9 @@ from harnesslab.core.comparing.evidence import HARNESS_CONDITIONS, Cause, Eviden
 from harnesslab.core.conditions.manifest import ConditionPair
 from harnesslab.core.contracts import scrub
 
+NO_WORDS = Evidence("", "", "")
+"""The quote of a hypothesis that speaks of nobody's words."""
+
 
 class Strength(IntEnum):
     """How well the record carries a hypothesis, strongest first."""

@@ -157,7 +157,8 @@ def _producer(
     if seen_a.answers or seen_a.role == "tool":
         call_a, call_b = _tool_call(a, at_a, seen_a), _tool_call(b, at_b, seen_b)
         if call_a is not None and call_b is not None and call_a.result != call_b.result:
-            return f"tool:{call_a.name}", f"the result of {call_a.name} that the model was given differs"
+            why = f"the result of {call_a.name} at step {call_a.step + 1}, which the model was given, differs"
+            return f"tool:{call_a.name}", why
         if call_a is not None and call_b is not None:
             return "harness", "the same tool result was given to the model in another form"
     if seen_a.role == "user" and (_said_alone(a, at_a, seen_a, b, at_b) or _said_alone(b, at_b, seen_b, a, at_a)):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from harnesslab.core.canonical import JSON
+from harnesslab.core.canonical import JSON, canonical_bytes
 from harnesslab.core.comparing.answers import Calls, answer_hypotheses, answered_alike
 from harnesslab.core.comparing.evidence import Cause, differ, pair, same, short
-from harnesslab.core.comparing.hypotheses import Hypothesis, Strength, harness_hypothesis, ranked
+from harnesslab.core.comparing.hypotheses import NO_WORDS, Hypothesis, Strength, harness_hypothesis, ranked
 from harnesslab.core.comparing.input_difference import InputDifference, first_input_difference
 from harnesslab.core.comparing.manner import Kind, manner
 from harnesslab.core.conditions.manifest import ConditionPair
@@ -102,15 +102,41 @@ def _of_input(calls: Calls, difference: InputDifference) -> list[Hypothesis]:
 
 
 def _tools(tools_a: JSON, tools_b: JSON, calls: Calls) -> Hypothesis:
-    evidence = (pair("tools", tools_a, tools_b),)
+    evidence = (pair("tools", _written(tools_a), _written(tools_b)),)
     if tools_a is None or tools_b is None:
         why = "the tools offered to the model are recorded in one and not in the other"
         return Hypothesis(Cause.UNKNOWN, why, evidence, strength=Strength.OPEN)
-    why = "the harness offered the model other tools"
+    why = f"the harness offered the model other tools{_alone(tools_a, tools_b)}"
     if calls.rebuilt:
         why = f"{why}; the input is an importer's reconstruction"
-        return Hypothesis(Cause.MODEL_OR_HARNESS, why, evidence, boundary="harness")
-    return replace(harness_hypothesis(why, evidence, calls.declared), boundary="harness")
+        return Hypothesis(Cause.MODEL_OR_HARNESS, why, evidence, boundary="harness", quote=NO_WORDS)
+    # what the manifests state of the schemas is these schemas' digest, which says nothing more
+    declared = [each for each in calls.declared if each.field.name != "tools.schemas"]
+    return replace(harness_hypothesis(why, evidence, declared), boundary="harness", quote=NO_WORDS)
+
+
+def _written(tools: JSON) -> JSON:
+    return None if tools is None else canonical_bytes(tools).decode()
+
+
+def _alone(tools_a: JSON, tools_b: JSON) -> str:
+    """Name the tools that one side alone was offered."""
+    names_a, names_b = _names(tools_a), _names(tools_b)
+    said = [
+        f"{', '.join(sorted(names))} in {which} alone"
+        for which, names in (("A", names_a - names_b), ("B", names_b - names_a))
+        if names
+    ]
+    return f"; {' and '.join(said)}" if said else "; of the same names, with other schemas" if names_a else ""
+
+
+def _names(tools: JSON) -> set[str]:
+    found = set()
+    for tool in tools if isinstance(tools, list) else []:
+        inner = tool.get("function", tool) if isinstance(tool, dict) else {}
+        if isinstance(inner, dict) and isinstance(inner.get("name"), str):
+            found.add(str(inner["name"]))
+    return found
 
 
 def _input(difference: InputDifference, calls: Calls) -> Hypothesis:

@@ -25,7 +25,7 @@ def provenance(turn: UserTurn) -> str:
     stated = turn.extra.get("provenance")
     if stated in (PERSON, SIMULATOR, TEMPLATE):
         return str(stated)
-    return "" if turn.simulated is None else SIMULATOR if turn.simulated else PERSON
+    return SIMULATOR if turn.simulated else ""
 
 
 def user_hypothesis(

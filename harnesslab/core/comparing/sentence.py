@@ -16,7 +16,8 @@ def sentence(comparison: Comparison) -> str:
     if found is None:
         return readable(first + _identical(comparison) + after)
     calls_only = contract.scope is Scope.TOOL_CALLS
-    return readable(f"{first}{_place(found, calls_only)}: {_reason(found)}.{after}")
+    stop = "." if found.extra_steps is not None else ":"
+    return readable(f"{first}{_place(found, calls_only)}{stop} {_reason(found)}.{after}")
 
 
 def _identical(comparison: Comparison) -> str:

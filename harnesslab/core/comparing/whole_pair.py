@@ -105,11 +105,19 @@ def _alike(calls_a: list[ModelCall], calls_b: list[ModelCall]) -> tuple[int, int
     """Return (telling answers that are equal, answers compared), whatever stands between them in either trace."""
     said_a, said_b = ([_said(call) for call in calls if _said(call)] for calls in (calls_a, calls_b))
     compared = min(len(said_a), len(said_b))
-    equal = sum(said in said_b for said in said_a)
-    telling = [said for said in said_a if said in said_b and len(said) >= TELLING]
-    return (min(equal, compared) if telling else 0), compared
+    equal = [one for one in said_a if any(_same_words(one, two) for two in said_b)]
+    telling = [said for said in equal if len(said) >= TELLING]
+    return (min(len(equal), compared) if telling else 0), compared
+
+
+def _same_words(one: str, two: str) -> bool:
+    """Say whether two answers are one, where a format may keep an action in its words or apart."""
+    if one == two:
+        return True
+    return min(len(one), len(two)) >= TELLING and (one.startswith(two) or two.startswith(one))
 
 
 def _said(call: ModelCall) -> str:
-    calls = "".join(f"\n{each.name} {each.raw or each.arguments}" for each in call.tool_calls)
-    return f"{(call.text or '').strip()}{calls}".strip()
+    """Return the words of an answer, or else what it calls."""
+    calls = [f"{each.name} {text_of(each.arguments)}" for each in call.tool_calls]
+    return (call.text or "").strip() or "\n".join(calls)

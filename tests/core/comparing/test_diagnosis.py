@@ -298,7 +298,11 @@ def test_a_clipped_result_is_the_harness() -> None:
 
 def test_other_tools_offered_to_the_model_are_the_harness() -> None:
     a, b = (episode([model("a")], tools=[{"name": name}]) for name in ("ls", "cat"))
-    assert said(parted(a, b)) == ("harness", Cause.HARNESS, "the harness offered the model other tools")
+    assert said(parted(a, b)) == (
+        "harness",
+        Cause.HARNESS,
+        "the harness offered the model other tools; ls in A alone and cat in B alone",
+    )
     c = episode([model("a")])
     assert parted(a, c).cause is Cause.UNKNOWN
 
@@ -405,7 +409,7 @@ def test_other_arguments_are_traced_to_the_model_and_its_input() -> None:
     a = episode([bash("cat", "x", id="1"), *calls_of("ls", "a")])
     b = episode([bash("cat", "y", id="1"), *calls_of("pwd", "a")])
     found = parted(a, b, TOOL_CALLS)
-    why = "the model called bash with other arguments: the result of bash that the model was given differs"
+    why = "the model called bash with other arguments: the result of bash at step 1, which the model was given, differs"
     assert said(found) == ("model", Cause.ENVIRONMENT, why)
     assert found.tool_call_index == 1
 

@@ -38,7 +38,7 @@ def test_equal_inputs_have_none_also_with_other_ids() -> None:
 def test_a_tool_result_is_traced_to_its_tool() -> None:
     a, b = (step(bash("ls", text, id="1"), model("x")) for text in ("a", "b"))
     assert difference(a, b) == InputDifference(
-        "message 1 (tool)", "tool:bash", "the result of bash that the model was given differs", "a", "b"
+        "message 1 (tool)", "tool:bash", "the result of bash at step 1, which the model was given, differs", "a", "b"
     )
 
 
