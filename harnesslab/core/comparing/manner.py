@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
 
+from harnesslab.core.canonical import JSON
+
 MAX_TEXT = 400_000
 """Longer texts are not looked at for small differences."""
 
@@ -51,14 +53,18 @@ _DATE = re.compile(
     rf"|\b{_MONTH}\s+\d{{1,2}}(?:st|nd|rd|th)?(?:,?\s+(?:{_TIME}\s+)?\d{{4}})?|\b\d{{1,2}}\.?\s+{_MONTH}(?:,?\s+\d{{4}})?)"
     rf"(?:[T ,]+(?:at )?{_TIME})?|\b{_TIME}|\b1[4-9]\d{{8}}(?:\d{{3}}|\.\d+)?\b|\b{_WEEKDAY}\b"
 )
-_HOST = re.compile(
+_HOST_SAID = (
     r"(?i)(?<=\bhostname)(?:\s*[:=]|\s+is)?\s*\"?[\w.-]+|(?<=\bhost)(?:\s+name)?(?:\s*[:=]|\s+is\b)\s*\"?[\w.-]+"
-    r"|(?<=\bon host )[\w.-]+"
-    r"|(?<=@)[\w-]+(?:\.[\w-]+)*(?=[:\s$#>~])|(?<=\bLinux )[\w.-]+(?= \d)"
-    r"|\b[\w-]+\.(?:local|lan|internal|localdomain)\b"
-    r"|(?<=\bmachine)\s*[:=]\s*[\w.-]+|(?<=\bnode)\s*[:=]\s*[\w.-]+|\bip-\d+-\d+-\d+-\d+\b|\b\d{1,3}(?:\.\d{1,3}){3}\b"
-    r"|\b(?=[0-9a-f]*\d)[0-9a-f]{12}\b"
+    r"|(?<=\bon host )[\w.-]+|(?<=\bLinux )[\w.-]+(?= \d)"
+    r"|(?<=\bmachine)\s*[:=]\s*[\w.-]+|(?<=\bnode)\s*[:=]\s*[\w.-]+"
 )
+"""A host's name where the words around it say so."""
+_HOST_SHAPED = (
+    r"|(?<=@)[\w-]+(?:\.[\w-]+)*(?=[:\s$#>~])|\b[\w-]+\.(?:local|lan|internal|localdomain)\b"
+    r"|\bip-\d+-\d+-\d+-\d+\b|\b\d{1,3}(?:\.\d{1,3}){3}\b|\b(?=[0-9a-f]*\d)[0-9a-f]{12}\b"
+)
+_HOST = re.compile(_HOST_SAID + _HOST_SHAPED)
+_NAMED_HOST = re.compile(_HOST_SAID)
 _PAIRS = (
     "\u0430a\u0441c\u0435e\u043eo\u0440p\u0445x\u0443y\u0458j\u0456i\u0455s\u0501d\u04bbh\u043ak\u04cfl"
     "\u043cm\u043fn\u0442t\u0475v\u0461w\u042cb\u0410A\u0412B\u0421C\u0415E\u041dH\u0406I\u0408J\u041aK"
@@ -128,6 +134,18 @@ def _at_end(a: str, b: str) -> str:
     newlines = rest.count("\n")
     what = ("a final newline" if newlines == 1 else f"{newlines} final newlines") if newlines else "a trailing blank"
     return f" ({what} in {side})"
+
+
+def lasting(value: JSON) -> JSON:
+    """Return what a case is told in every trial of it: without the host's name, and white space at ends of lines."""
+    if isinstance(value, str):
+        lines = _NAMED_HOST.sub("<host>", value).splitlines()
+        return "\n".join(line.rstrip() for line in lines).strip("\n")
+    if isinstance(value, dict):
+        return {key: lasting(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [lasting(item) for item in value]
+    return value
 
 
 def reordered(a: str, b: str) -> bool:

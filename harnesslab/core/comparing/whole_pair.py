@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from rapidfuzz.distance import Indel
 
+from harnesslab.core.canonical import JSON
 from harnesslab.core.comparing.evidence import Cause, Evidence, pair, short
 from harnesslab.core.comparing.hypotheses import Hypothesis, Strength
 from harnesslab.core.comparing.manner import manner
@@ -22,6 +23,7 @@ TELLING = 40
 MOSTLY = 0.8
 OTHER_TASK = 0.3
 """Share of words below which two openings ask for two things."""
+_MADE = re.compile(r"(?:instruction-|request )[0-9a-f]{12}")
 _GENERATED = re.compile(r"(?:call|toolu|fc)_[0-9A-Za-z]{12,}")
 
 
@@ -31,7 +33,7 @@ def pair_hypothesis(a: TraceReader, b: TraceReader) -> Hypothesis | None:
 
 
 def _two_cases(a: TraceReader, b: TraceReader) -> Hypothesis | None:
-    case_a, case_b = (reader.manifest.value("panel.case") for reader in (a, b))
+    case_a, case_b = _case(a), _case(b)
     opening_a, opening_b = _opening(a), _opening(b)
     if opening_a is None or opening_b is None:
         texts = None
@@ -50,6 +52,12 @@ def _two_cases(a: TraceReader, b: TraceReader) -> Hypothesis | None:
         return None
     named = f" under one name, “{short(str(case_a))}”" if case_a is not None and case_a == case_b else ""
     return Hypothesis(Cause.CASE, f"they were asked for two tasks{named}", rows, strength=Strength.RECORDED)
+
+
+def _case(reader: TraceReader) -> JSON:
+    """Return the name that the source gives the case; one that an importer made of the instruction is none."""
+    name = reader.manifest.value("panel.case")
+    return None if isinstance(name, str) and _MADE.fullmatch(name) else name
 
 
 def _opening(reader: TraceReader) -> tuple[str, str] | None:

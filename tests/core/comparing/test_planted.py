@@ -300,7 +300,8 @@ def drawn() -> Iterator[Planted]:
     for contract in (RAW, BEHAVIOUR):
         yield from rows(
             Kind.TOKENS_UNDER_TEXT,
-            *tokens,
+            tokens[0],
+            tokens[1],
             None,
             says=("Identical", "Token ids differ under equal words, from step 2 on"),
             contract=contract,
