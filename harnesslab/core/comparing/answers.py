@@ -71,14 +71,14 @@ def answer_hypotheses(calls: Calls, inputs: str = "") -> tuple[Hypothesis, ...]:
     rows = (row, *(_token_rows(left, right, token) if token is not None else ()))
     little = manner(text_a, text_b) if label in ("text", "reasoning", "refusal") else None
     way = f"; they differ in {little.words} alone" if little else ""
-    made = _Answers(calls, record, f"{_lead(inputs, record, label, rebuilt=calls.rebuilt)}{way}", rows, token)
+    made = _Answers(calls, record, f"{_lead(calls, inputs, record, label)}{way}", rows, token)
     found = list(made.hypotheses())
     if record.contradicts:
         found = [made.other_input(), *(each.doubted(*record.contradicts) for each in found)]
     return ranked(found)
 
 
-def _lead(inputs: str, record: InputRecord, label: str, *, rebuilt: bool) -> str:
+def _lead(calls: Calls, inputs: str, record: InputRecord, label: str) -> str:
     """Say how the inputs compare and how the answers do."""
     answered = "answered differently"
     if label in ("token ids", "log-probabilities", "finish reason"):
@@ -87,7 +87,9 @@ def _lead(inputs: str, record: InputRecord, label: str, *, rebuilt: bool) -> str
         return f"{inputs} were {answered}"
     if record.doubts:
         return f"inputs that are not shown equal ({'; '.join(record.doubts)}) were {answered}"
-    if rebuilt and record.counted:
+    if calls.rebuilt and any(each.field.name == "harness.name" for each in calls.declared):
+        return f"inputs of two harnesses, equal in what is recorded of them, were {answered}"
+    if calls.rebuilt and record.counted:
         return f"the same input, as far as recorded ({'; '.join(record.supports)}), was {answered}"
     return f"the same input was {answered}"
 
@@ -123,6 +125,7 @@ class _Answers:
             (),
             (*self.record.doubts, *self.record.unseen),
             self.rows[0],
+            self.lead,
         )
 
     def other_input(self) -> Hypothesis:
@@ -172,8 +175,9 @@ class _Answers:
             yield self._make(Cause.DECLARED, f"{self.lead}; {what}", Strength.DECLARED, rows, what)
 
     def _rebuilt(self) -> Hypothesis:
-        why = f"{self.lead}, as far as recorded; the input is an importer's reconstruction"
         calls = self.calls
+        recorded = "" if "recorded" in self.lead else ", as far as recorded"
+        why = f"{self.lead}{recorded}; the input is an importer's reconstruction"
         if conditions := drawn_under(calls.a, calls.b, calls.left, calls.right):
             why = f"{why}; {conditions}"
         others = named(calls.declared, HARNESS_CONDITIONS)

@@ -84,7 +84,7 @@ def _actions(left: HarnessAction, right: HarnessAction, declared: Sequence[Condi
         cause = Cause.CLOCK if Kind.DATE in little.kinds else Cause.ENVIRONMENT
         why = f"the harness did “{_name(left)}” in both; they differ in {little.words} alone"
         return Hypothesis(cause, why, (row,), strength=Strength.RECORDED)
-    return harness_hypothesis("the harness acted differently", (row,), declared)
+    return harness_hypothesis(f"the harness did “{_name(left)}” differently", (row,), declared)
 
 
 def _name(action: HarnessAction) -> str:

@@ -19,7 +19,7 @@ from harnesslab.core.contracts.comparators import Path, first_difference
 from harnesslab.core.contracts.contract import LADDER, Contract, Level
 from harnesslab.core.contracts.trace_reader import TraceReader, turns
 from harnesslab.core.errors import NotComparable
-from harnesslab.core.trace.events import ModelCall
+from harnesslab.core.trace.events import ModelCall, boundary
 
 
 class Rung(StrEnum):
@@ -56,6 +56,8 @@ class Comparison:
     """Whether either trace has anything of what is compared."""
     about_pair: str = ""
     """What is said of both traces as a whole."""
+    next_difference: tuple[int, str] | None = None
+    """(step, boundary) of the difference after the first, where that one is of white space, a date or a host alone."""
 
     @property
     def identical(self) -> bool:
@@ -77,12 +79,13 @@ def compare_traces(a: TraceReader, b: TraceReader, contract: Contract) -> Compar
     rows, summary = align_traces(a, b, contract)
     counted = bool(len(path_a) or len(path_b))
     whole = pair_hypothesis(a, b)
+    contractual = _divergence(a, b, contract, declared, rows)
     return Comparison(
         contract=contract,
         ladder={level: _rung(a, b, level, contract) for level in LADDER},
         steps=(turns(a), turns(b)),
         raw=_divergence(a, b, raw_contract, declared),
-        contractual=_divergence(a, b, contract, declared, rows),
+        contractual=contractual,
         rows=rows,
         summary=summary,
         conditions=conditions,
@@ -92,7 +95,19 @@ def compare_traces(a: TraceReader, b: TraceReader, contract: Contract) -> Compar
         tokens_part=_tokens_part(a, b, contract),
         counted=counted,
         about_pair=whole.why if whole is not None else "",
+        next_difference=_next(a, b, rows) if contractual is not None and contractual.passing else None,
     )
+
+
+def _next(a: TraceReader, b: TraceReader, rows: Sequence[Row]) -> tuple[int, str] | None:
+    """Return the step and boundary of the second row that differs."""
+    different = [row for row in rows if row.relation not in alignment.SAME]
+    for row in different[1:2]:
+        reader, position = (a, row.a) if row.a is not None else (b, row.b)
+        if position is not None:
+            event = reader.event(position)
+            return event.step, boundary(event)
+    return None
 
 
 def parting(a: TraceReader, b: TraceReader, contract: Contract) -> Divergence | None:

@@ -69,7 +69,8 @@ def _kind(event: AnyEvent) -> str:
         case ModelCall(error=None):
             if event.finish_reason in _CUT:
                 return "cut-off"
-            silent = not event.tool_calls and not (event.text or "").strip() and event.refusal is None
+            words = event.text or event.reasoning or event.refusal or ""
+            silent = not event.tool_calls and not words.strip()
             return "empty reply" if silent and event.rejected is None else ""
         case RolloutEnded():
             return "cut-off" if event.outcome in _ENDED else ""

@@ -54,6 +54,8 @@ class Divergence:
     """The steps that one side has more, where both go on alike after them."""
     about_pair: str = ""
     """What is said first, since it is of both traces as a whole: two cases, or two recordings of one run."""
+    passing: bool = False
+    """Whether so little differs that the next difference is worth a word."""
 
 
 def diagnose(
@@ -75,26 +77,33 @@ def diagnose(
     if extra is not None:
         hypotheses = (extra_steps_hypothesis(extra, hypotheses[0]), *hypotheses)
     local, whole = hypotheses[0], pair_hypothesis(a, b)
+    if whole is not None and whole.cause is Cause.CASE and _opening(a, at_a, left):
+        # what a case is told is neither the user's whim nor a change of the harness's template
+        why = "the opening message asks for another thing"
+        local = replace(local, why=why, boundary="user", strength=Strength.SHOWN)
+    where = local.boundary or _causal_boundary(left, right)
     shown = left or right
     side, position = (a, at_a) if at_a is not None else (b, at_b)
-    where = local.boundary or _causal_boundary(left, right)
-    if whole is not None:
-        hypotheses = (replace(whole, boundary=where), *hypotheses)
     return Divergence(
-        at_a,
-        at_b,
-        shown.step if shown is not None else 0,
-        where,
-        hypotheses[0].cause,
-        local.why,
-        (*(whole.evidence if whole else ()), *local.evidence),
-        sum(kind == "tool_call" for kind in side.kinds[: position or 0]),
-        local.token_index,
-        None if extra is not None else _excerpt(local, left, right),
-        hypotheses,
-        extra,
-        whole.why if whole else "",
+        a=at_a,
+        b=at_b,
+        step=shown.step if shown is not None else 0,
+        boundary=where,
+        cause=whole.cause if whole is not None else local.cause,
+        why=local.why,
+        evidence=(*(whole.evidence if whole else ()), *local.evidence),
+        tool_call_index=sum(kind == "tool_call" for kind in side.kinds[: position or 0]),
+        token_index=local.token_index,
+        excerpt=None if extra is not None else _excerpt(local, left, right),
+        hypotheses=(replace(whole, boundary=where), *hypotheses) if whole is not None else hypotheses,
+        extra_steps=extra,
+        about_pair=whole.why if whole else "",
+        passing=local.passing,
     )
+
+
+def _opening(a: TraceReader, at_a: int | None, left: AnyEvent | None) -> bool:
+    return isinstance(left, UserTurn) and "model_call" not in a.kinds[: at_a or 0]
 
 
 def _excerpt(local: Hypothesis, left: AnyEvent | None, right: AnyEvent | None) -> tuple[str, str] | None:
@@ -152,7 +161,7 @@ def _of_events(
         why = f"{'A' if silent else 'B'} records no conversation, only how it ended"
         return (Hypothesis(Cause.UNKNOWN, why, boundary="harness", strength=Strength.OPEN),)
     if left is None or right is None:
-        why = f"{'A' if left is None else 'B'} has nothing further of what is compared"
+        why = _nothing_further("A" if left is None else "B", left or right)
         return (Hypothesis(Cause.UNKNOWN, why, boundary="harness", strength=Strength.OPEN),)
     match left, right:
         case (ModelCall(), ModelCall()):
@@ -163,6 +172,12 @@ def _of_events(
         case (UserTurn(), UserTurn()):
             return (user_hypothesis(a, b, at_a or 0, at_b or 0, left, right, declared),)
     return (boundary_hypothesis(left, right, declared),)
+
+
+def _nothing_further(which: str, other: AnyEvent | None) -> str:
+    if isinstance(other, ToolCall):
+        return f"{which} makes no further tool call, where the other calls {other.name}"
+    return f"{which} has nothing further of what is compared"
 
 
 def _silent(reader: TraceReader) -> bool:

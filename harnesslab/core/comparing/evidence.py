@@ -146,7 +146,8 @@ def excerpt(rows: Sequence[Evidence]) -> tuple[str, str] | None:
         return None
     shorter = min(len(words_a), len(words_b))
     start = next((index for index in range(shorter) if words_a[index] != words_b[index]), shorter - 1)
-    return _without_brackets(_first_words(words_a[start:]), _first_words(words_b[start:]))
+    shown = _without_brackets(_first_words(words_a[start:]), _first_words(words_b[start:]))
+    return shown if shown[0] != shown[1] else quoted(row.a, row.b, EXCERPT_WIDTH)
 
 
 def _without_brackets(a: str, b: str) -> tuple[str, str]:

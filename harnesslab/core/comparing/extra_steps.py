@@ -6,14 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from harnesslab.core.comparing.alignment import SAME, Relation, Row
-from harnesslab.core.comparing.evidence import Cause
 from harnesslab.core.comparing.hypotheses import Hypothesis, Strength
 from harnesslab.core.contracts.trace_reader import TraceReader
 
-_DRAWN = frozenset(
-    {Cause.SAMPLING, Cause.NUMERICS, Cause.BATCH, Cause.DECLARED, Cause.MODEL_OR_HARNESS, Cause.INPUT, Cause.UNKNOWN}
-)
-"""Causes whose clause begins with how inputs and answers compare, which an extra step isn't about."""
 _OUTCOMES = frozenset({"verification", "rollout_ended"})
 
 
@@ -81,7 +76,9 @@ def _whole(reader: TraceReader, rows: Sequence[Row], positions: Sequence[int], s
 
 def extra_steps_hypothesis(extra: ExtraSteps, local: Hypothesis) -> Hypothesis:
     """Say what is extra, with what the first difference was found to come from."""
-    rest = local.why.partition("; ")[2] if local.cause in _DRAWN else local.why
+    rest = local.why
+    if local.lead and local.lead in rest:
+        rest = rest.partition(local.lead)[2].partition("; ")[2]
     after = extra.words if extra.to_the_end else f"{extra.words} until they part again"
     why = f"{after}; {rest}" if rest else after
     return replace(local, why=why, strength=Strength.RECORDED, quote=None, supports=(*local.supports, extra.words))

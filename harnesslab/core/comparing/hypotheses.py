@@ -50,6 +50,10 @@ class Hypothesis:
     unseen: tuple[str, ...] = ()
     quote: Evidence | None = None
     """The row whose words the sentence quotes; None for the first of the evidence."""
+    lead: str = ""
+    """The part of the clause that says how inputs and answers compare, where it begins so."""
+    passing: bool = False
+    """Whether what differs is so little that the next difference is named as well: white space, a date, a host."""
 
     def doubted(self, *contradicts: str) -> Hypothesis:
         """Return it with what of the record contradicts it."""

@@ -23,6 +23,8 @@ from harnesslab.core.trace.events import (
 )
 from harnesslab.core.trace.messages import MessageView, text_of, view
 
+ANSWERS = ("assistant", "model")
+"""Roles of messages that a model gave."""
 _SOURCES = {
     "clock": "the model was told another time",
     "memory": "the model was given something else from memory",
@@ -54,12 +56,16 @@ def first_input_difference(
     at_b: int,
     contract: Contract = RAW,
     start: tuple[int, int] = (0, 0),
+    *,
+    answers: bool = True,
 ) -> InputDifference | None:
     """Compare the inputs of two model calls, ids renamed and the contract's rules applied; None where they are equal.
 
-    The first `start` messages of each are not looked at.
+    The first `start` messages of each are not looked at, and without `answers` none that the model itself gave.
     """
     left, right = a.messages(at_a, start[0]), b.messages(at_b, start[1])
+    if not answers:
+        left, right = ([each for each in side if view(each).role not in ANSWERS] for side in (left, right))
     reader_a, reader_b = ContentReader(contract, ()), ContentReader(contract, ())
     for offset in range(max(len(left), len(right))):
         one = left[offset] if offset < len(left) else None
@@ -104,9 +110,12 @@ def _one_more(
 ) -> InputDifference:
     """Explain messages that one input alone holds, by the boundary that added them."""
     views = [view(message) for message in more]
+    emitters = _emitters_of_one(longer, views[0], side, other)
     label = f"message {position} ({views[0].role})"
     shown = "\n".join(_shown(seen, message) for seen, message in zip(views, more, strict=True))
     text_a, text_b = (shown, "–") if longer == "A" else ("–", shown)
+    if emitters is not None:
+        return InputDifference(label, "model", "an earlier answer of the model differs", text_a, text_b, emitters)
     said = all(seen.role == "user" and _said_alone(*side, seen, *other) for seen in views)
     before = _before(following)
     if said and not before:
@@ -118,12 +127,24 @@ def _one_more(
     return InputDifference(label, "harness", why, text_a, text_b, one_sided=True)
 
 
+def _emitters_of_one(
+    longer: str, seen: MessageView, side: tuple[TraceReader, int], other: tuple[TraceReader, int]
+) -> tuple[int, int] | None:
+    """Return the model calls of both traces where one gave a part of an answer that the other's did not."""
+    at = _emitter(*side, seen)
+    place = None if at is None else _same_turn(side[0], at, *other)
+    if at is None or place is None:
+        return None
+    return (at, place) if longer == "A" else (place, at)
+
+
 def _before(following: JSON) -> str:
     """Name the message before which others were put in; empty where nothing follows."""
     if following is None:
         return ""
     seen = view(following)
-    return f", before a {seen.role} message that is equal in both"
+    article = "an" if seen.role == "assistant" else "a"
+    return f", before {article} {seen.role} message that is equal in both"
 
 
 def _emitters(
@@ -135,18 +156,27 @@ def _emitters(
 
 
 def _emitter(reader: TraceReader, before: int, seen: MessageView) -> int | None:
-    if seen.role not in ("assistant", "model"):
+    """Return the model call that a message is the answer of, or a part of it, as formats of items keep them."""
+    if seen.role not in ANSWERS or not (seen.text or seen.tool_calls or seen.reasoning):
         return None
-    asked = [(call.name, canonical_bytes(call.arguments)) for call in seen.tool_calls]
+    asked = {(call.name, canonical_bytes(call.arguments)) for call in seen.tool_calls}
     for index in range(before - 1, -1, -1):
         event = reader.event(index) if reader.kinds[index] == "model_call" else None
         if (
             isinstance(event, ModelCall)
-            and (event.text or event.refusal or "") == seen.text
-            and [(call.name, canonical_bytes(call.arguments)) for call in event.tool_calls] == asked
+            and (not seen.text or (event.text or event.refusal or "") == seen.text)
+            and (seen.text or asked or (event.reasoning or "") == seen.reasoning)
+            and asked <= {(call.name, canonical_bytes(call.arguments)) for call in event.tool_calls}
         ):
             return index
     return None
+
+
+def _same_turn(reader: TraceReader, index: int, other: TraceReader, before: int) -> int | None:
+    """Return the model call of one trace that stands where a call of the other does, counted from the beginning."""
+    number = reader.kinds[:index].count("model_call")
+    places = [place for place in range(before) if other.kinds[place] == "model_call"]
+    return places[number] if number < len(places) else None
 
 
 def _producer(
@@ -166,7 +196,9 @@ def _producer(
     for kind, why in _SOURCES.items():
         if _differs_by(kind, a, b, at_a, at_b, seen_a.text, seen_b.text):
             return kind, why
-    known = {"system": "other instructions", "developer": "other instructions", "assistant": "other earlier answers"}
+    if seen_a.role in ANSWERS:
+        return "model", "an earlier answer of the model, as the input holds it, differs"
+    known = {"system": "other instructions", "developer": "other instructions"}
     return "harness", f"the harness sent {known.get(seen_a.role, f'another {seen_a.role} message')}"
 
 

@@ -54,7 +54,7 @@ def model_hypotheses(
         return answer_hypotheses(calls, "inputs that are equal only after the rules" if scrubbed else "")
     # what differs was there before, and the model went on alike: it explains nothing that comes later
     alike = f"the model went on alike after {old.label}, which differed then already"
-    told = "inputs that differ in nothing but what it went on alike after before"
+    told = "inputs that differ only where the model had gone on alike before"
     doubted = tuple(each.doubted(alike) for each in _of_input(calls, old))
     return ranked((*answer_hypotheses(calls, told), *doubted))
 
@@ -72,8 +72,8 @@ def _input_differences(
     lengths = len(a.messages(before_a)), len(b.messages(before_b))
     if calls.left.input.keep < lengths[0] or calls.right.input.keep < lengths[1]:
         return first_input_difference(a, b, at_a, at_b, contract), None
-    recent = first_input_difference(a, b, at_a, at_b, contract, lengths)
-    if recent is not None and recent.emitters is None:
+    recent = first_input_difference(a, b, at_a, at_b, contract, lengths, answers=False)
+    if recent is not None:
         return recent, None
     earliest = first_input_difference(a, b, at_a, at_b, contract)
     if earliest is None or earliest.emitters is None:
@@ -142,24 +142,32 @@ def _names(tools: JSON) -> set[str]:
 def _input(difference: InputDifference, calls: Calls) -> Hypothesis:
     row = pair(difference.label, difference.a, difference.b)
     little = manner(difference.a, difference.b)
-    why = f"{difference.why}; they differ in {little.words} alone" if little else difference.why
-    if difference.boundary == "clock":
-        why = difference.why
-    boundary, cause = difference.boundary, Cause.ENVIRONMENT
+    why, boundary = difference.why, difference.boundary
+    if little is not None and boundary != "clock":
+        why = f"{why}; they differ in {little.words} alone"
     if little is not None and little.blank and boundary == "user":
-        boundary = "harness"  # nobody says a final newline: it is how a message was put together
-    if not boundary.startswith("tool:") and boundary != "harness":
-        cause = Cause(boundary)
+        # nobody says a final newline: it is how a message was put together
+        boundary, why = "harness", f"a user message differs in {little.words} alone"
+    passing = little is not None and (little.blank or little.kinds <= {Kind.DATE, Kind.HOST})
     if boundary != "harness":
-        return Hypothesis(cause, why, (row,), boundary=boundary, quote=row)
+        return Hypothesis(_giver(boundary), why, (row,), boundary=boundary, quote=row)
     if little is not None and little.kinds <= {Kind.DATE, Kind.HOST}:
         cause = Cause.CLOCK if Kind.DATE in little.kinds else Cause.ENVIRONMENT
-        return Hypothesis(cause, why, (row,), boundary=boundary, quote=row)
+        return Hypothesis(cause, why, (row,), boundary=boundary, quote=row, passing=True)
     if calls.rebuilt:
         why = f"{why}; the input is an importer's reconstruction"
         unseen = ("the requests as they were sent",)
-        return Hypothesis(Cause.MODEL_OR_HARNESS, why, (row,), boundary=boundary, unseen=unseen, quote=row)
-    return replace(harness_hypothesis(why, (row,), calls.declared), boundary=boundary, quote=row)
+        cause = Cause.MODEL_OR_HARNESS
+        return Hypothesis(cause, why, (row,), boundary=boundary, unseen=unseen, quote=row, passing=passing)
+    made = harness_hypothesis(why, (row,), calls.declared)
+    return replace(made, boundary=boundary, quote=row, passing=passing)
+
+
+def _giver(boundary: str) -> Cause:
+    """Return the cause that stands for a boundary which gave a message."""
+    if boundary.startswith("tool:"):
+        return Cause.ENVIRONMENT
+    return Cause.MODEL_OR_HARNESS if boundary == "model" else Cause(boundary)
 
 
 def _retried(left: ModelCall, right: ModelCall) -> Hypothesis:

@@ -54,11 +54,12 @@ def _by_writer(
     what = "the opening message" if opening else "a message to the model"
     writers = {provenance(left), provenance(right)}
     if little is not None and little.blank:
-        return Hypothesis(Cause.HARNESS, f"{what} differs in {little.words} alone", (row,), boundary="harness")
+        why = f"{what} differs in {little.words} alone"
+        return Hypothesis(Cause.HARNESS, why, (row,), boundary="harness", passing=True)
     if TEMPLATE in writers:
         why = f"{what}, which the harness makes of a template, differs{alone}"
         if (passing := _passing(little)) is not None:
-            return Hypothesis(passing, why, (row,), boundary="harness")
+            return Hypothesis(passing, why, (row,), boundary="harness", passing=True)
         return replace(harness_hypothesis(why, (row,), declared), boundary="harness")
     if SIMULATOR in writers:
         return Hypothesis(Cause.USER, f"the simulated user said something different{alone}", (row,))
@@ -68,7 +69,9 @@ def _by_writer(
         return Hypothesis(Cause.USER, f"the opening message, which a person wrote, differs{alone}", (row,))
     cause = _passing(little) or Cause.USER
     why = f"the opening message differs{alone}"
-    return Hypothesis(cause, why, (row,), strength=Strength.SUGGESTED, unseen=(_UNSEEN,))
+    return Hypothesis(
+        cause, why, (row,), strength=Strength.SUGGESTED, unseen=(_UNSEEN,), passing=cause is not Cause.USER
+    )
 
 
 def _passing(little: Manner | None) -> Cause | None:

@@ -12,7 +12,9 @@ def sentence(comparison: Comparison) -> str:
     """Say where two traces part, at which boundary and why; steps are counted from one."""
     found, contract = comparison.contractual, comparison.contract
     first = f"{comparison.about_pair[:1].upper()}{comparison.about_pair[1:]}. " if comparison.about_pair else ""
-    after = _raw_clause(comparison) + _tokens_clause(comparison) + _deciding_clause(comparison)
+    after = (
+        _next_clause(comparison) + _raw_clause(comparison) + _tokens_clause(comparison) + _deciding_clause(comparison)
+    )
     if found is None:
         return readable(first + _identical(comparison) + after)
     calls_only = contract.scope is Scope.TOOL_CALLS
@@ -71,6 +73,14 @@ def _raw_clause(comparison: Comparison) -> str:
     if found is not None:
         return f" That is at the level {TITLES[contract.level]}{', where ' + rules if rules else ''}; the {where}"
     return f" {rules[:1].upper()}{rules[1:]}; the {where}" if rules else f" The {where}"
+
+
+def _next_clause(comparison: Comparison) -> str:
+    """Name the difference after one of white space, a date or a host alone."""
+    if comparison.next_difference is None:
+        return ""
+    step, boundary = comparison.next_difference
+    return f" Apart from that they differ first at step {step + 1}, boundary {boundary}."
 
 
 def _tokens_clause(comparison: Comparison) -> str:

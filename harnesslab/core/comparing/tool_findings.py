@@ -87,7 +87,8 @@ def _other_call(
     if order and _calls_of(a, at_a, left) == _calls_of(b, at_b, right):
         return (Hypothesis(Cause.TIMING, "parallel calls were handled in another order", asked),)
     if from_a is None or from_b is None:
-        why = "the model call that asked for it is not recorded"
+        why = f"A called {left.name} and B called {right.name}" if left.name != right.name else ""
+        why = f"{why or f'{left.name} was called with other arguments'}; the model call that asked is not recorded"
         return (Hypothesis(Cause.UNKNOWN, why, asked, strength=Strength.OPEN),)
     one, two = a.event(from_a), b.event(from_b)
     if not isinstance(one, ModelCall) or not isinstance(two, ModelCall) or _emitted(one) == _emitted(two):

@@ -269,7 +269,7 @@ def test_a_message_of_the_harness_in_one_alone() -> None:
 
 def test_a_message_of_the_harness_that_changed() -> None:
     found = parted(episode([message("two left")]), episode([message("one left")]))
-    assert said(found) == ("harness", Cause.HARNESS, "the harness acted differently")
+    assert said(found) == ("harness", Cause.HARNESS, "the harness did “message” differently")
     found = parted(episode([message("at 10:00:00")]), episode([message("at 10:00:01")]))
     assert found.why == "the harness did “message” in both, at another time"
     found = parted(episode([HarnessAction(name="trim")]), episode([HarnessAction(name="clip")]))
@@ -279,7 +279,7 @@ def test_a_message_of_the_harness_that_changed() -> None:
 def test_a_changed_harness_is_a_declared_difference() -> None:
     conditions: tuple[Conditions, Conditions] = ({"harness.revision": "a"}, {"harness.revision": "b"})
     found = parted(episode([message("two")]), episode([message("one")]), RAW, conditions)
-    why = "the harness acted differently; a declared harness change: revision"
+    why = "the harness did “message” differently; a declared harness change: revision"
     assert said(found) == ("harness", Cause.DECLARED, why)
 
 
@@ -393,7 +393,7 @@ def test_one_trace_that_ends_early() -> None:
     found = parted(episode(*more), episode(*more[:1], outcome="infra_error"))
     assert said(found) == ("harness", Cause.INFRA, "B was cut short here (infra error)")
     found = parted(episode([bash("ls")], [bash("pwd")]), episode([bash("ls")]), TOOL_CALLS)
-    assert said(found) == ("harness", Cause.UNKNOWN, "B has nothing further of what is compared")
+    assert said(found) == ("harness", Cause.UNKNOWN, "B makes no further tool call, where the other calls bash")
     assert found.b is None
 
 
@@ -422,7 +422,11 @@ def test_another_tool_is_traced_to_the_model() -> None:
 
 def test_a_call_without_its_model_call_is_unknown() -> None:
     found = parted(episode([bash("ls")]), episode([bash("pwd")]), TOOL_CALLS)
-    assert said(found) == ("tool:bash", Cause.UNKNOWN, "the model call that asked for it is not recorded")
+    assert said(found) == (
+        "tool:bash",
+        Cause.UNKNOWN,
+        "bash was called with other arguments; the model call that asked is not recorded",
+    )
 
 
 def test_an_earlier_answer_in_other_words_is_traced_to_the_model_that_gave_it() -> None:

@@ -206,7 +206,7 @@ def inputs() -> Iterator[Planted]:
             "model",
             "sampling",
             2,
-            ("inputs that differ in nothing but what it went on alike after before were answered differently",),
+            ("inputs that differ only where the model had gone on alike before were answered differently",),
             ("the user said something different", "opening message", "Hello"),
             TOOL_CALLS,
         )
@@ -375,9 +375,7 @@ def whole_pairs() -> Iterator[Planted]:
         never=("the user said",),
         formats=(native, chat),
     )
-    yield from rows(
-        Kind.TWO_CASES, BASE, other, "harness", "case", says=("They are of two cases",), formats=(mini, swe)
-    )
+    yield from rows(Kind.TWO_CASES, BASE, other, "user", "case", says=("They are of two cases",), formats=(mini, swe))
     yield from rows(
         Kind.TWO_TASKS,
         BASE,
