@@ -61,8 +61,11 @@ def answered_alike(left: ModelCall, right: ModelCall) -> bool:
     return _output_part(left, right)[0] in ("token ids", "log-probabilities", "finish reason", "rejected")
 
 
-def answer_hypotheses(calls: Calls, inputs: str = "") -> tuple[Hypothesis, ...]:
-    """Explain two answers whose recorded inputs are equal, or differ in `inputs` alone; the strongest comes first."""
+def answer_hypotheses(calls: Calls, inputs: str = "", made_equal: tuple[str, ...] = ()) -> tuple[Hypothesis, ...]:
+    """Explain two answers whose recorded inputs are equal, or differ in `inputs` alone; the strongest comes first.
+
+    `made_equal` says what was done to the inputs before they were equal.
+    """
     left, right = calls.left, calls.right
     record = input_record(calls.a, calls.b, left, right)
     token = _token_index(left, right)
@@ -72,7 +75,7 @@ def answer_hypotheses(calls: Calls, inputs: str = "") -> tuple[Hypothesis, ...]:
     little = manner(text_a, text_b) if label in ("text", "reasoning", "refusal") else None
     way = f"; they differ in {little.words} alone" if little else ""
     made = _Answers(calls, record, f"{_lead(calls, inputs, record, label)}{way}", rows, token)
-    found = list(made.hypotheses())
+    found = [replace(each, supports=(*each.supports, *made_equal)) for each in made.hypotheses()]
     if record.contradicts:
         found = [made.other_input(), *(each.doubted(*record.contradicts) for each in found)]
     return ranked(found)

@@ -48,11 +48,11 @@ def boundary_hypothesis(left: AnyEvent, right: AnyEvent, declared: Sequence[Cond
             return harness_hypothesis(f"the harness did “{name}” in {which} and not in the other", (), declared)
     if type(left) is type(right):
         return _same_kind(left, right, declared)
-    return harness_hypothesis(f"A went on with {_next(left)} and B with {_next(right)}", (), declared)
-
-
-def _next(event: AnyEvent) -> str:
-    return "its verdict" if isinstance(event, Verification) else boundary(event)
+    for which, event, other in (("A", left, right), ("B", right, left)):
+        if isinstance(event, Verification):
+            why = f"{which} ended here and was judged, while the other went on with {boundary(other)}"
+            return harness_hypothesis(why, (), declared)
+    return harness_hypothesis(f"A went on with {boundary(left)} and B with {boundary(right)}", (), declared)
 
 
 def _verdicts(left: Verification, right: Verification) -> Hypothesis:

@@ -76,11 +76,8 @@ def diagnose(
     hypotheses = _weighed(a, b, at_a, at_b, left, right, declared, contract)
     if extra is not None:
         hypotheses = (extra_steps_hypothesis(extra, hypotheses[0]), *hypotheses)
-    local, whole = hypotheses[0], pair_hypothesis(a, b)
-    if whole is not None and whole.cause is Cause.CASE and _opening(a, at_a, left):
-        # what a case is told is neither the user's whim nor a change of the harness's template
-        why = "the opening message asks for another thing"
-        local = replace(local, why=why, boundary="user", strength=Strength.SHOWN)
+    whole = pair_hypothesis(a, b)
+    local = _of_case(hypotheses[0], whole, a, at_a, left)
     where = local.boundary or _causal_boundary(left, right)
     shown = left or right
     side, position = (a, at_a) if at_a is not None else (b, at_b)
@@ -102,8 +99,15 @@ def diagnose(
     )
 
 
-def _opening(a: TraceReader, at_a: int | None, left: AnyEvent | None) -> bool:
-    return isinstance(left, UserTurn) and "model_call" not in a.kinds[: at_a or 0]
+def _of_case(
+    local: Hypothesis, whole: Hypothesis | None, a: TraceReader, at_a: int | None, left: AnyEvent | None
+) -> Hypothesis:
+    """Return what is said of openings that tell two cases: neither the user's whim nor another template."""
+    opening = isinstance(left, UserTurn) and "model_call" not in a.kinds[: at_a or 0]
+    if whole is None or whole.cause is not Cause.CASE or not opening:
+        return local
+    why = "the opening message asks for another thing"
+    return replace(local, why=why, boundary="user", strength=Strength.SHOWN)
 
 
 def _excerpt(local: Hypothesis, left: AnyEvent | None, right: AnyEvent | None) -> tuple[str, str] | None:

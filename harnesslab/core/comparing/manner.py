@@ -190,9 +190,9 @@ def quoted(a: str, b: str, width: int) -> tuple[str, str]:
     shorter = min(len(a), len(b))
     at = next((index for index in range(shorter) if a[index] != b[index]), shorter)
     start = max(0, at - BEFORE)
-    word = a.rfind(" ", 0, at) + 1
-    if at - word <= 2 * BEFORE and "\n" not in a[word:at]:
-        start = min(start, word)
+    word = a.rfind(" ", 0, start + 1) + 1
+    if start - word <= BEFORE and "\n" not in a[word:at]:
+        start = word
     return _around(a, start, at, width), _around(b, start, at, width)
 
 

@@ -51,12 +51,23 @@ def model_hypotheses(
         return (_rejected(left, right, declared),)
     scrubbed = contract.rules and first_input_difference(a, b, at_a, at_b, RAW, (start, start)) is not None
     if old is None:
-        return answer_hypotheses(calls, "inputs that are equal only after the rules" if scrubbed else "")
+        told = "inputs that are equal only after the rules" if scrubbed else ""
+        return answer_hypotheses(calls, told, _made_equal(calls, contract, start, scrubbed=bool(scrubbed)))
     # what differs was there before, and the model went on alike: it explains nothing that comes later
     alike = f"the model went on alike after {old.label}, which differed then already"
     told = "inputs that differ only where the model had gone on alike before"
     doubted = tuple(each.doubted(alike) for each in _of_input(calls, old))
     return ranked((*answer_hypotheses(calls, told), *doubted))
+
+
+def _made_equal(calls: Calls, contract: Contract, start: int, *, scrubbed: bool) -> tuple[str, ...]:
+    """Say what made two recorded inputs equal: renamed ids, and what the rules took."""
+    made = []
+    if not scrubbed and calls.a.messages(calls.at_a, start) != calls.b.messages(calls.at_b, start):
+        made.append("the inputs are equal once generated ids are renamed")
+    if scrubbed:
+        made.append(f"the inputs are equal once these rules took what they name: {', '.join(contract.rules)}")
+    return tuple(made)
 
 
 def _input_differences(

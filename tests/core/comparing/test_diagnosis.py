@@ -490,4 +490,4 @@ def test_a_rebuilt_input_of_another_harness_names_it() -> None:
 def test_a_trace_that_goes_on_to_its_verdict_says_so() -> None:
     asked = UserTurn(content="x")
     found = parted(episode([asked, Verification(passed=False)]), episode([asked, model("a")]))
-    assert found.why == "A went on with its verdict and B with model"
+    assert found.why == "A ended here and was judged, while the other went on with model"

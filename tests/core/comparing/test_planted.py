@@ -686,3 +686,26 @@ def test_every_kind_stands_in_two_formats() -> None:
 def test_paths_rejoin_whatever_the_outcome_is(row: Planted) -> None:
     found = compared(reader(row.a[0](row.a[1]), row.a[0]), reader(row.b[0](row.b[1]), row.b[0]))
     assert found.rejoins
+
+
+def test_what_made_inputs_equal_is_in_the_json() -> None:
+    one, two = native(WARM), native(WARM.turn(1, **LAST)).replace(b'"c0"', b'"call_9f8e7d6c5b4a"')
+    found = compared(reader(one, native), reader(two, native))
+    assert found.first_divergence is not None
+    assert "the inputs are equal once generated ids are renamed" in found.first_divergence.hypotheses[0].supports
+    times = [WARM.turn(0, output=f"3 passed in 0.{number}2s") for number in (1, 3)]
+    files = [native(times[0]), native(times[1].turn(1, **LAST))]
+    found = compared(reader(files[0], native), reader(files[1], native), SCRUBBED)
+    assert found.first_divergence is not None
+    assert any("durations@1" in said for said in found.first_divergence.hypotheses[0].supports)
+    assert "inputs that are equal only after the rules were answered differently" in found.sentence
+
+
+def test_what_the_record_contradicts_is_kept_below_what_it_does_not() -> None:
+    one, two = COLD.turn(1, tokens=40), COLD.turn(1, tokens=900, **LAST)
+    found = compared(reader(native(one), native), reader(native(two), native))
+    assert found.first_divergence is not None
+    first, *others = found.first_divergence.hypotheses
+    assert (first.cause, first.contradicts) == ("input", [])
+    assert others
+    assert all("40 against 900 prompt tokens" in each.contradicts for each in others)
