@@ -12,6 +12,7 @@ from harnesslab.core.comparing.hypotheses import NO_WORDS, Hypothesis, Strength,
 from harnesslab.core.comparing.input_difference import InputDifference, first_input_difference
 from harnesslab.core.comparing.manner import Kind, manner
 from harnesslab.core.conditions.manifest import ConditionPair
+from harnesslab.core.contracts.comparators import ContentReader
 from harnesslab.core.contracts.contract import RAW, Contract
 from harnesslab.core.contracts.trace_reader import TraceReader
 from harnesslab.core.trace.events import ModelCall
@@ -49,10 +50,15 @@ def model_hypotheses(
         return (_retried(left, right),)
     if (left.rejected is None) != (right.rejected is None) and answered_alike(left, right):
         return (_rejected(left, right, declared),)
-    scrubbed = contract.rules and first_input_difference(a, b, at_a, at_b, RAW, (start, start)) is not None
+    return _of_answers(calls, contract, start, old)
+
+
+def _of_answers(calls: Calls, contract: Contract, start: int, old: InputDifference | None) -> tuple[Hypothesis, ...]:
+    """Explain two answers to inputs that the contract counts as equal, or that differ in `old` alone."""
     if old is None:
-        told = "inputs that are equal only after the rules" if scrubbed else ""
-        return answer_hypotheses(calls, told, _made_equal(calls, contract, start, scrubbed=bool(scrubbed)))
+        removed = _removed(calls, contract, start)
+        told = "inputs that are equal only after the rules" if removed else ""
+        return answer_hypotheses(calls, told, _made_equal(calls, removed, start))
     # what differs was there before, and the model went on alike: it explains nothing that comes later
     alike = f"the model went on alike after {old.label}, which differed then already"
     told = "inputs that differ only where the model had gone on alike before"
@@ -60,14 +66,25 @@ def model_hypotheses(
     return ranked((*answer_hypotheses(calls, told), *doubted))
 
 
-def _made_equal(calls: Calls, contract: Contract, start: int, *, scrubbed: bool) -> tuple[str, ...]:
-    """Say what made two recorded inputs equal: renamed ids, and what the rules took."""
-    made = []
-    if not scrubbed and calls.a.messages(calls.at_a, start) != calls.b.messages(calls.at_b, start):
-        made.append("the inputs are equal once generated ids are renamed")
-    if scrubbed:
-        made.append(f"the inputs are equal once these rules took what they name: {', '.join(contract.rules)}")
-    return tuple(made)
+def _removed(calls: Calls, contract: Contract, start: int) -> list[str]:
+    """Return the rules that made two inputs equal; none where they are equal without any."""
+    a, b, at_a, at_b = calls.a, calls.b, calls.at_a, calls.at_b
+    if not contract.rules or first_input_difference(a, b, at_a, at_b, RAW, (start, start)) is None:
+        return []
+    readers = ContentReader(contract, ()), ContentReader(contract, ())
+    for reader, messages in zip(readers, (a.messages(at_a, start), b.messages(at_b, start)), strict=True):
+        for message in messages:
+            reader.message(message)
+    return sorted({*readers[0].removed.counts, *readers[1].removed.counts})
+
+
+def _made_equal(calls: Calls, removed: Sequence[str], start: int) -> tuple[str, ...]:
+    """Say what made two recorded inputs equal: renamed ids, or what the rules took."""
+    if removed:
+        return (f"the inputs are equal once these rules took what they name: {', '.join(removed)}",)
+    if calls.a.messages(calls.at_a, start) != calls.b.messages(calls.at_b, start):
+        return ("the inputs are equal once generated ids are renamed",)
+    return ()
 
 
 def _input_differences(
