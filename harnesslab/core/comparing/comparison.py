@@ -84,7 +84,7 @@ def compare_traces(a: TraceReader, b: TraceReader, contract: Contract) -> Compar
         contract=contract,
         ladder={level: _rung(a, b, level, contract) for level in LADDER},
         steps=(turns(a), turns(b)),
-        raw=_divergence(a, b, raw_contract, declared),
+        raw=contractual if raw_contract == contract else _divergence(a, b, raw_contract, declared),
         contractual=contractual,
         rows=rows,
         summary=summary,

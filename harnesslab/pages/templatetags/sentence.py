@@ -12,7 +12,10 @@ from harnesslab.queries.comparisons.result import ComparisonResult
 
 register = template.Library()
 
-_ASIDE = re.compile(r" (?=That is at the level |The first raw difference |\d+ scrub rules? removed )")
+_ASIDE = re.compile(
+    r" (?=That is at the level |The first raw difference |\d+ scrub rules? removed |Apart from that they differ "
+    r"|Token ids differ under |The outcomes differ; )"
+)
 _TELLING = re.compile(
     r"(?<=at the boundary )\S+?(?=[,:] )|(?<=At step )\d+(?=,? )|(?<= the )model(?= parts them)"
     r"|^Identical in (?:all \d+ steps|the one step)|^The tool calls are identical"
