@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harnesslab.core.canonical import JSON, parse
+from harnesslab.core.canonical import JSON, digest, parse
 from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
 from harnesslab.core.trace.events import Fidelity, HarnessAction, RolloutStarted, ToolRequest, UserTurn
@@ -250,7 +250,7 @@ def _manifest(run: Mapping[str, JSON], info: Mapping[str, JSON], config: Mapping
     deployment = mapping(mapping(config.get("env")).get("deployment"))
     place = text(run.get("environment"))
     case = text(mapping(config.get("problem_statement")).get("id")) or (place if place not in _PLACES else "")
-    templates = mapping(agent.get("templates"))
+    templates, bundles = mapping(agent.get("templates")), items(mapping(agent.get("tools")).get("bundles"))
     observing = {key: value for key, value in templates.items() if "next_step" in key or "observation" in key}
     for key in ("history_processor", "history_processors"):
         observing |= {key: agent[key]} if key in agent else {}
@@ -269,7 +269,10 @@ def _manifest(run: Mapping[str, JSON], info: Mapping[str, JSON], config: Mapping
             "sampling.other": without_nulls(arguments, "seed") or None,
             "seeds.seed": arguments.get("seed"),
             "environment.image": deployment.get("image"),
-            "tools.schemas": None,
+            # the schemas themselves aren't kept; the bundles they come from tell two sets of tools apart
+            "tools.schemas": digest(bundles)
+            if (bundles := items(mapping(agent.get("tools")).get("bundles")))
+            else None,
             "processing.observation": observing or None,
         },
         unknown=_UNKNOWN,

@@ -20,7 +20,6 @@ from harnesslab.core.trace.events import (
     Retrieval,
     RolloutEnded,
     SubagentCall,
-    UserTurn,
     Verification,
     boundary,
 )
@@ -39,9 +38,6 @@ def boundary_hypothesis(left: AnyEvent, right: AnyEvent, declared: Sequence[Cond
             return _verdicts(left, right)
         case (HarnessAction(), HarnessAction()):
             return _actions(left, right, declared)
-        case (UserTurn(), _) | (_, UserTurn()):
-            who = "A and not in B" if isinstance(left, UserTurn) else "B and not in A"
-            return Hypothesis(Cause.USER, f"the user spoke in {who}")
         case (HarnessAction(), _) | (_, HarnessAction()):
             which, action = ("A", left) if isinstance(left, HarnessAction) else ("B", right)
             name = _name(action) if isinstance(action, HarnessAction) else ""

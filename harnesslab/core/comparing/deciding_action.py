@@ -30,6 +30,9 @@ _COMMAND_WRITES = re.compile(
     r"|\bopen\([^)]*['\"][wax]b?\+?['\"]|\.write(?:_text|_bytes)?\("
 )
 _CUT = frozenset({"length", "max_tokens", "max_output_tokens"})
+_NOT_ENDED = frozenset({"not_run", "running"})
+_VERDICTS = frozenset({"solved", "failed_verification"})
+_BROKEN = frozenset({"interrupted", "infra_error", "crash", "verify_timeout"})
 _ENDED = frozenset({"step_cap", "timeout", "interrupted", "infra_error", "no_valid_action", "refused", "crash"})
 
 
@@ -49,8 +52,13 @@ def deciding_action(
     a: TraceReader, b: TraceReader, rows: Sequence[Row], outcomes: tuple[str, str]
 ) -> DecidingAction | None:
     """Find the first differing action that other outcomes could hang on; None where the outcomes are equal."""
-    if outcomes[0] == outcomes[1]:
+    if outcomes[0] == outcomes[1] or _NOT_ENDED & set(outcomes):
         return None
+    if "unknown" in outcomes and _VERDICTS & set(outcomes):
+        return None  # one was judged and the other was not, which is no other outcome
+    broken = [(side, reader) for side, reader in (("A", a), ("B", b)) if reader.outcome in _BROKEN]
+    if len(broken) == 1:
+        return _end(*broken[0])
     for row in rows:
         if row.relation in SAME or row.relation is Relation.MOVED:
             continue
@@ -62,6 +70,13 @@ def deciding_action(
             if kind:
                 return DecidingAction(side, event.step, position, kind, readable(_what(event)))
     return None
+
+
+def _end(side: str, reader: TraceReader) -> DecidingAction | None:
+    """Return how a side that was broken off ended, before which nothing could decide."""
+    last = len(reader.kinds) - 1
+    event = reader.event(last) if last >= 0 else None
+    return DecidingAction(side, event.step, last, "cut-off", readable(_what(event))) if event is not None else None
 
 
 def _kind(event: AnyEvent) -> str:

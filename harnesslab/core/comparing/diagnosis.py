@@ -16,7 +16,7 @@ from harnesslab.core.comparing.evidence import Cause, Evidence, excerpt
 from harnesslab.core.comparing.extra_steps import ExtraSteps, extra_steps_hypothesis
 from harnesslab.core.comparing.hypotheses import Hypothesis, Strength, ranked
 from harnesslab.core.comparing.model_divergence import model_hypotheses
-from harnesslab.core.comparing.openings import user_hypothesis
+from harnesslab.core.comparing.openings import lone_turn, user_hypothesis
 from harnesslab.core.comparing.tool_findings import tool_hypotheses
 from harnesslab.core.comparing.whole_pair import pair_hypothesis
 from harnesslab.core.conditions.manifest import ConditionPair
@@ -175,6 +175,8 @@ def _of_events(
             return tool_hypotheses(a, b, at_a or 0, at_b or 0, left, right, declared, contract)
         case (UserTurn(), UserTurn()):
             return (user_hypothesis(a, b, at_a or 0, at_b or 0, left, right, declared),)
+        case (UserTurn(), _) | (_, UserTurn()):
+            return (lone_turn(a, b, at_a or 0, at_b or 0, left, right, declared),)
     return (boundary_hypothesis(left, right, declared),)
 
 

@@ -121,7 +121,8 @@ def _one_more(
     if said and not before:
         times = "one more thing" if len(more) == 1 else f"{len(more)} more things"
         return InputDifference(label, "user", f"the user said {times} in {longer}", text_a, text_b, one_sided=True)
-    roles = " and ".join(dict.fromkeys(seen.role for seen in views))
+    *some, last = dict.fromkeys(seen.role for seen in views)
+    roles = f"{', '.join(some)} and {last}" if some else last
     count = f"one more {roles} message" if len(more) == 1 else f"{len(more)} more messages ({roles})"
     why = f"the harness sent {count} in {longer}{before}"
     return InputDifference(label, "harness", why, text_a, text_b, one_sided=True)

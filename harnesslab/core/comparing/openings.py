@@ -14,7 +14,8 @@ from harnesslab.core.comparing.input_difference import InputDifference, first_in
 from harnesslab.core.comparing.manner import Kind, Manner, manner
 from harnesslab.core.conditions.manifest import ConditionPair
 from harnesslab.core.contracts.trace_reader import TraceReader
-from harnesslab.core.trace.events import UserTurn
+from harnesslab.core.trace.events import AnyEvent, UserTurn
+from harnesslab.core.trace.messages import text_of, view
 
 PERSON, SIMULATOR, TEMPLATE = "person", "simulator", "template"
 _UNSEEN = "who wrote it: a person, a simulator or a template"
@@ -90,6 +91,31 @@ def _inserted(a: TraceReader, b: TraceReader, at_a: int, at_b: int) -> InputDiff
     if difference is None or difference.boundary != "harness" or not difference.one_sided:
         return None
     return difference
+
+
+def lone_turn(
+    a: TraceReader,
+    b: TraceReader,
+    at_a: int,
+    at_b: int,
+    left: AnyEvent,
+    right: AnyEvent,
+    declared: Sequence[ConditionPair],
+) -> Hypothesis:
+    """Explain a user turn that stands in one trace where the other went on with something else."""
+    which, turn, other, at_other = ("A", left, b, at_b) if isinstance(left, UserTurn) else ("B", right, a, at_a)
+    without = "B" if which == "A" else "A"
+    said = text_of(turn.content) if isinstance(turn, UserTurn) else ""
+    call = _next_call(other, at_other)
+    if call is not None and any(seen.text == said and seen.role == "user" for seen in map(view, other.messages(call))):
+        why = f"a message of the user is recorded as a turn in {which}, and in {without} inside the request alone"
+        return Hypothesis(Cause.RECORDING, why, boundary="user", strength=Strength.RECORDED)
+    writer = provenance(turn) if isinstance(turn, UserTurn) else ""
+    if writer == TEMPLATE:
+        why = f"the harness sent a message of its template in {which} and not in {without}"
+        return replace(harness_hypothesis(why, (), declared), boundary="harness")
+    unseen = () if writer else (_UNSEEN,)
+    return Hypothesis(Cause.USER, f"the user spoke in {which} and not in {without}", boundary="user", unseen=unseen)
 
 
 def _next_call(reader: TraceReader, after: int) -> int | None:

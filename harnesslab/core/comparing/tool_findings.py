@@ -87,6 +87,9 @@ def _other_call(
     if order and _calls_of(a, at_a, left) == _calls_of(b, at_b, right):
         return (Hypothesis(Cause.TIMING, "parallel calls were handled in another order", asked),)
     if from_a is None or from_b is None:
+        if left.name == right.name and None in (_asked(left), _asked(right)):
+            why = f"the arguments of {left.name} are recorded in one and not in the other"
+            return (Hypothesis(Cause.RECORDING, why, asked, strength=Strength.OPEN),)
         why = f"A called {left.name} and B called {right.name}" if left.name != right.name else ""
         why = f"{why or f'{left.name} was called with other arguments'}; the model call that asked is not recorded"
         return (Hypothesis(Cause.UNKNOWN, why, asked, strength=Strength.OPEN),)

@@ -709,3 +709,29 @@ def test_what_the_record_contradicts_is_kept_below_what_it_does_not() -> None:
     assert (first.cause, first.contradicts) == ("input", [])
     assert others
     assert all("40 against 900 prompt tokens" in each.contradicts for each in others)
+
+
+def test_a_turn_that_one_records_inside_its_request_alone_is_no_word_of_the_user() -> None:
+    rows = native(BASE).splitlines(keepends=True)
+    bare = b"".join(row for row in rows if b'"user_turn"' not in row)
+    found = compared(reader(b"".join(rows), native), reader(bare, native))
+    assert found.first_divergence is not None
+    assert found.first_divergence.cause == "recording"
+    assert "the user spoke" not in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "step"),
+    [
+        (("solved", "unknown"), None),
+        (("solved", "not_run"), None),
+        (("solved", "solved"), None),
+        (("solved", "interrupted"), 1),
+        (("solved", "failed_verification"), 0),
+    ],
+)
+def test_what_decided_hangs_on_outcomes_that_differ(outcomes: tuple[str, str], step: int | None) -> None:
+    one = WARM.turn(0, command="echo one > out.txt").but(outcome=outcomes[0])
+    two = WARM.turn(0, command="echo two > out.txt").but(outcome=outcomes[1])
+    found = compared(reader(native(one), native), reader(native(two), native))
+    assert (found.deciding_action.step if found.deciding_action else None) == step
