@@ -5,6 +5,7 @@ Importers state it as `provenance` in the turn's `extra`; where nobody does, who
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -18,6 +19,8 @@ from harnesslab.core.trace.events import AnyEvent, UserTurn
 from harnesslab.core.trace.messages import text_of, view
 
 PERSON, SIMULATOR, TEMPLATE = "person", "simulator", "template"
+_REFERENCE = re.compile(r"[a-z]+://[0-9a-f]{16,}")
+"""A pointer to content that a format keeps elsewhere."""
 _UNSEEN = "who wrote it: a person, a simulator or a template"
 
 
@@ -106,16 +109,37 @@ def lone_turn(
     which, turn, other, at_other = ("A", left, b, at_b) if isinstance(left, UserTurn) else ("B", right, a, at_a)
     without = "B" if which == "A" else "A"
     said = text_of(turn.content) if isinstance(turn, UserTurn) else ""
-    call = _next_call(other, at_other)
-    if call is not None and any(seen.text == said and seen.role == "user" for seen in map(view, other.messages(call))):
-        why = f"a message of the user is recorded as a turn in {which}, and in {without} inside the request alone"
-        return Hypothesis(Cause.RECORDING, why, boundary="user", strength=Strength.RECORDED)
+    inside = _inside(other, at_other, said)
+    if inside is not None:
+        return _kept_inside(which, without, said, inside)
     writer = provenance(turn) if isinstance(turn, UserTurn) else ""
     if writer == TEMPLATE:
         why = f"the harness sent a message of its template in {which} and not in {without}"
         return replace(harness_hypothesis(why, (), declared), boundary="harness")
     unseen = () if writer else (_UNSEEN,)
     return Hypothesis(Cause.USER, f"the user spoke in {which} and not in {without}", boundary="user", unseen=unseen)
+
+
+def _inside(other: TraceReader, at_other: int, said: str) -> str | None:
+    """Return the user message of the next request that stands for a turn which a trace doesn't record as one."""
+    call = _next_call(other, at_other)
+    if call is None or "user_turn" in other.kinds[:call]:
+        return None
+    texts = [seen.text for seen in map(view, other.messages(call)) if seen.role == "user"]
+    return said if said in texts else texts[-1] if texts else None
+
+
+def _kept_inside(which: str, without: str, said: str, inside: str) -> Hypothesis:
+    """Explain a turn that one trace keeps inside its request alone, word for word, by reference, or in other words."""
+    row = pair("user", *((said, inside) if which == "A" else (inside, said)))
+    if inside == said:
+        why = f"a message of the user is recorded as a turn in {which}, and in {without} inside the request alone"
+        return Hypothesis(Cause.RECORDING, why, (row,), boundary="user", strength=Strength.RECORDED)
+    if _REFERENCE.fullmatch(inside.strip()):
+        why = f"{without} holds a reference where {which} holds the words of the user; what it refers to is not there"
+        return Hypothesis(Cause.RECORDING, why, (row,), boundary="user", strength=Strength.RECORDED)
+    why = f"the opening message differs, which {without} records inside its request alone"
+    return Hypothesis(Cause.USER, why, (row,), boundary="user", strength=Strength.SUGGESTED, unseen=(_UNSEEN,))
 
 
 def _next_call(reader: TraceReader, after: int) -> int | None:
