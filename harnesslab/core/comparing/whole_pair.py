@@ -11,7 +11,7 @@ from harnesslab.core.canonical import JSON
 from harnesslab.core.comparing.evidence import Cause, Evidence, pair, short
 from harnesslab.core.comparing.hypotheses import Hypothesis, Strength
 from harnesslab.core.comparing.manner import manner
-from harnesslab.core.comparing.openings import TEMPLATE, provenance
+from harnesslab.core.comparing.openings import SIMULATOR, TEMPLATE, provenance
 from harnesslab.core.contracts.trace_reader import TraceReader
 from harnesslab.core.trace.events import ModelCall, UserTurn
 from harnesslab.core.trace.messages import text_of, view
@@ -45,13 +45,23 @@ def _two_cases(a: TraceReader, b: TraceReader) -> Hypothesis | None:
     if case_a is not None and case_b is not None and case_a != case_b:
         why = f"they are of two cases, “{short(str(case_a))}” and “{short(str(case_b))}”"
         return Hypothesis(Cause.CASE, why, (pair("case", case_a, case_b), *rows), strength=Strength.RECORDED)
-    if texts is None or TEMPLATE in (opening_a or ("", ""))[1:] or TEMPLATE in (opening_b or ("", ""))[1:]:
+    writers = {each[1] for each in (opening_a, opening_b) if each is not None}
+    if texts is None or TEMPLATE in writers or not _other_task(*texts):
         return None
-    words_a, words_b = (re.findall(r"\w+", text.lower()) for text in texts)
-    if min(len(words_a), len(words_b)) < 4 or Indel.normalized_similarity(words_a, words_b) >= OTHER_TASK:
-        return None
+    if case_a is not None and case_a == case_b and SIMULATOR in writers:
+        return None  # a simulator words one task anew in each trial
     named = f" under one name, “{short(str(case_a))}”" if case_a is not None and case_a == case_b else ""
     return Hypothesis(Cause.CASE, f"they were asked for two tasks{named}", rows, strength=Strength.RECORDED)
+
+
+def _other_task(a: str, b: str) -> bool:
+    """Say whether two openings ask for two things: other words in another order, and few telling ones shared."""
+    words_a, words_b = (re.findall(r"\w+", text.lower()) for text in (a, b))
+    if min(len(words_a), len(words_b)) < 4 or Indel.normalized_similarity(words_a, words_b) >= OTHER_TASK:
+        return False
+    telling_a, telling_b = ({word for word in words if len(word) >= 4} for words in (words_a, words_b))
+    shared = len(telling_a & telling_b) / max(1, min(len(telling_a), len(telling_b)))
+    return shared < OTHER_TASK
 
 
 def _case(reader: TraceReader) -> JSON:
