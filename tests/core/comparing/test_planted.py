@@ -739,10 +739,8 @@ def test_what_decided_hangs_on_outcomes_that_differ(outcomes: tuple[str, str], s
 
 def test_a_simulator_that_words_one_task_anew_asks_for_no_other() -> None:
     openings = ("Hi! I would like to change a seat, please.", "Good morning, there is trouble with where I sit.")
-    files = [
-        native(BASE.but(opening=text)).replace(b'"kind": "user_turn"', b'"kind": "user_turn", "simulated": true')
-        for text in openings
-    ]
-    found = compared(*(reader(data, native) for data in files))
+    turn = b'"kind": "user_turn"'
+    one, two = (native(BASE.but(opening=text)).replace(turn, turn + b', "simulated": true') for text in openings)
+    found = compared(reader(one, native), reader(two, native))
     assert not found.about_pair
     assert "the simulated user said something different" in found.sentence
