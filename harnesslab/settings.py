@@ -51,8 +51,8 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "harnesslab.pages.swaps.SwapsAreMarkup",
     "csp.middleware.CSPMiddleware",
+    "harnesslab.pages.swaps.SwapsAreMarkup",
     "harnesslab.http_errors.DomainErrors",
 ]
 TEMPLATES = [

@@ -39,7 +39,7 @@ def rerunnable(
     made = recording(commands, trial=trial, origin=Origin.LIVE, replayability=Replayability.LIVE, engine=ENGINE)
     rollout = store_recording(made, None)
     recipe = Recipe(HarnessSource("loop", ""), CaseDefinition("case-1", "do it"), ENGINE, tools={"run": effects})
-    Rollout.objects.filter(pk=rollout.pk).update(recipe=frozen(recipe.to_json()))
+    Rollout.objects.filter(pk=rollout.pk).update(recipe=frozen(recipe.to_json()), grade=Replayability.LIVE, missing="")
     return Rollout.objects.get(pk=rollout.pk)
 
 
@@ -88,5 +88,5 @@ def timed_out(step: int) -> Rollout:
     recipe = Recipe(
         HarnessSource("loop", ""), CaseDefinition("case-1", "do it"), ENGINE, tools={"run": SideEffects.SANDBOXED}
     )
-    Rollout.objects.filter(pk=rollout.pk).update(recipe=frozen(recipe.to_json()))
+    Rollout.objects.filter(pk=rollout.pk).update(recipe=frozen(recipe.to_json()), grade=Replayability.LIVE, missing="")
     return Rollout.objects.get(pk=rollout.pk)

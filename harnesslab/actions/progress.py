@@ -13,7 +13,7 @@ from harnesslab.actions.experiments.decisions import decide
 from harnesslab.actions.experiments.measurements import conclude
 from harnesslab.actions.projects.mirrors import keep_up
 from harnesslab.actions.trainings.iterations import advance
-from harnesslab.core.deciding.promotion import StrictPareto
+from harnesslab.core.deciding.promotion import DEFAULT
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.measuring.experiments import ExperimentKind, State
 from harnesslab.core.natural import natural
@@ -65,7 +65,7 @@ def _after_experiment(experiment_id: int) -> None:
     row = get_measured(experiment_id)
     judged = row.kind != ExperimentKind.CANDIDATE or row.baseline is None or row.decision
     if row.state == State.DONE and not judged and row.baseline is not None and row.baseline.state != State.RUNNING:
-        decide(row, StrictPareto.name)
+        decide(row, DEFAULT)
 
 
 def _after_audit(experiment_id: int) -> None:

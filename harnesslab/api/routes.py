@@ -24,16 +24,15 @@ from harnesslab.queries.bundles import bundle_of
 from harnesslab.queries.comparisons.result import ComparisonResult
 from harnesslab.queries.jobs.listing import JobRow, job_row
 from harnesslab.queries.projects.home import Home, home
+from harnesslab.queries.rollouts.accounts import RolloutWithAccount, rollout_with_account
 from harnesslab.queries.rollouts.events import EventDetail, EventWindow, event_detail, event_window
 from harnesslab.queries.rollouts.filters import RolloutFilter
 from harnesslab.queries.rollouts.listing import (
     GroupPage,
     RolloutPage,
-    RolloutRow,
     get_rollout,
     group_page,
     rollout_page,
-    row_of,
 )
 from harnesslab.queries.rollouts.manifests import find_manifest, manifest_bytes
 from harnesslab.queries.rollouts.requests import RequestDetail, RequestPage, request_detail, request_page
@@ -95,10 +94,10 @@ def rollouts(request: HttpRequest) -> RolloutPage | GroupPage:
     return group_page(chosen, after) if chosen.by == "case" else rollout_page(chosen, after)
 
 
-@api.get("/rollouts/{int:rollout_id}", response=RolloutRow)
-def rollout(request: HttpRequest, rollout_id: int) -> RolloutRow:
-    """One rollout."""
-    return row_of(get_rollout(rollout_id))
+@api.get("/rollouts/{int:rollout_id}", response=RolloutWithAccount)
+def rollout(request: HttpRequest, rollout_id: int) -> RolloutWithAccount:
+    """One rollout, with how its source became its trace."""
+    return rollout_with_account(rollout_id)
 
 
 @api.get("/rollouts/{int:rollout_id}/events", response=EventWindow)

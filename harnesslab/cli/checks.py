@@ -12,9 +12,10 @@ import click
 
 from harnesslab.cli.terminal import printable
 from harnesslab.core.errors import HarnessLabError, InvalidValue
+from harnesslab.core.running.rollout import offered
 from harnesslab.formats.discovery import discover, expand
 from harnesslab.formats.reading.inputs import Report, Unit
-from harnesslab.formats.registry import experiments, recognise
+from harnesslab.formats.registry import experiments, recognise, recordings
 
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 
@@ -66,15 +67,16 @@ def _one(unit: Unit) -> Checked:
     try:
         found = recognise(unit)
         stated = sum(1 for _ in experiments(found, report))
-        for recording in found.importer.read(unit, report):
-            grades[recording.replayability.value] += 1
+        for recording in recordings(found, report):
+            grades[offered(recording.replayability, recording.missing, bound=False)[0].value] += 1
             events += len(recording.trace.events)
     except HarnessLabError as error:
         if stated:
             return Checked(unit.name, found.importer.NAME, stated, 0, 0, "", f"rollouts: {error.what}", "")
         return Checked(unit.name, "", 0, 0, 0, "", "", error.what)
-    left_out = f"{report.skipped[0].where}: {report.skipped[0].why}" if report.skipped else ""
-    more = f", and {len(report.skipped) - 1} more" if len(report.skipped) > 1 else ""
+    noted = [*report.skipped, *report.shortfalls, *report.remarks]
+    left_out = f"{noted[0].where}: {noted[0].why}" if noted else ""
+    more = f", and {len(noted) - 1} more" if len(noted) > 1 else ""
     if not grades and not stated:
         return Checked(unit.name, found.importer.NAME, 0, 0, 0, "", "", left_out or "it holds no rollout")
     shown = ", ".join(f"{count} {grade}" for grade, count in sorted(grades.items()))

@@ -17,7 +17,7 @@ from harnesslab.queries.experiments.filters import ExperimentFilter
 from harnesslab.queries.experiments.listing import ExperimentRow, all_experiments
 from harnesslab.queries.experiments.matrices import matrices
 
-HEADINGS = ("experiment", "kind", "solved", "Δ", "decision", "commit", "what changed")
+HEADINGS = ("experiment", "kind", "cases solved", "Δ", "decision", "commit", "what changed")
 WIDEST = 48
 """Characters of a column before it is cut; JSON holds all."""
 
@@ -50,8 +50,8 @@ def experiments(project: str, kind: str | None, decision: str | None, *, as_json
 def _columns(row: ExperimentRow) -> tuple[str, ...]:
     solved = "–" if row.solved is None or row.total is None else f"{row.solved}/{row.total}"
     decision = " · ".join(filter(None, (row.decision or "", reason_words(row.reason))))
-    if row.indexed is False:
-        decision = "superseded attempt"
+    if row.left_out:
+        decision = row.left_out
     elif row.state == State.CANCELLED:
         decision = "cancelled"
     delta = "" if row.delta is None else f"{row.delta:+d}"

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
 import click
 
 from harnesslab.actions.imports.importing import ImportResult, import_unit
+from harnesslab.actions.imports.refusals import together
 from harnesslab.actions.tables import ready_tables
 from harnesslab.cli.terminal import printable
+from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.formats.discovery import discover, expand
 from harnesslab.formats.reading.inputs import Report, Unit
+
+BALANCED = 12
+"""Most rollouts of a file whose balance is printed; JSON has them all."""
 
 
 @click.command("import")
@@ -29,11 +34,10 @@ def import_files(context: click.Context, paths: tuple[str, ...], project: str, *
     units = list(discover(paths, report))
     results: list[ImportResult] = []
     with click.progressbar(units, label="importing", hidden=as_json, item_show_func=_name) as bar:
-        for unit in bar:
-            for result in _imported(unit, project):
-                results.append(result)
-                if as_json:
-                    click.echo(json.dumps(asdict(result)))
+        for result in together(result for unit in bar for result in _imported(unit, project)):
+            results.append(result)
+            if as_json:
+                click.echo(json.dumps(asdict(result)))
     if not as_json:
         _print_table(results, report)
     if all(result.status == "refused" for result in results):
@@ -59,12 +63,28 @@ def _held(result: ImportResult) -> str:
     return f"{len(result.rollouts)} rollouts"
 
 
+def _balance(result: ImportResult) -> list[str]:
+    """Say of each rollout how the source's totals stand against what is stored; of many, of those that are short."""
+    lines: dict[JSON, list[Mapping[str, JSON]]] = {}
+    for line in result.balance:
+        lines.setdefault(line["rollout"], []).append(line)
+    short = [rollout for rollout, found in lines.items() if any(line["short"] for line in found)]
+    named = (list(lines) if len(lines) <= BALANCED else short)[:BALANCED]
+    said = [
+        f"balance of rollout {rollout}: {'; '.join(str(line['said']) for line in lines[rollout])}" for rollout in named
+    ]
+    more = [f"{len(lines) - len(named)} more rollouts have a balance: see --json"] if len(lines) > len(named) else []
+    return [*said, *more]
+
+
 def _print_table(results: list[ImportResult], report: Report) -> None:
     for result in results:
         line = f"{result.status:10} {result.format:18} {_held(result):>16}  {result.file}"
         click.echo(printable(line))
         if result.reason and result.status != "duplicate":
             click.echo(printable(f"{'':10} {result.reason}"))
+        for said in _balance(result):
+            click.echo(printable(f"{'':10} {said}"))
     for item in report.skipped:
         click.echo(printable(f"{'left out':10} {item.where}: {item.why}"))
     if not results:

@@ -29,6 +29,10 @@ class NothingMeasured(HarnessLabError):
     """An experiment ended without one rollout that says something."""
 
 
+class PartlyMeasured(HarnessLabError):
+    """An experiment ended with rollouts that infrastructure failed for good."""
+
+
 @click.group("experiment")
 def experiment() -> None:
     """Measure a revision of a harness over a panel."""
@@ -55,6 +59,9 @@ def run(key: str, *, wait: bool, as_json: bool, **stated: Any) -> None:
         raise NothingMeasured("it was cancelled", where=made.name)
     if wait and not any(row.outcome for row in found.rows):
         raise NothingMeasured(f"no rollout came to an end: {found.rows[0].message}", where=made.name)
+    if wait and found.lost:
+        why = found.down or found.rows[0].message
+        raise PartlyMeasured(f"infrastructure lost {found.lost} of {found.total} rollouts: {why}", where=made.name)
 
 
 def _print_decision(experiment_id: int) -> None:

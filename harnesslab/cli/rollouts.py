@@ -13,7 +13,7 @@ from harnesslab.core.natural import natural
 from harnesslab.core.running.rollout import Recording
 from harnesslab.formats.discovery import discover
 from harnesslab.formats.reading.inputs import Report
-from harnesslab.formats.registry import recognise
+from harnesslab.formats.registry import recognise, recordings
 from harnesslab.queries.rollouts.listing import get_rollout
 from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 
@@ -60,7 +60,7 @@ def _recording(path: str, position: int) -> Recording:
     if len(units) != 1:
         raise InvalidValue(f"{len(units)} trace files are there", where=path, hint="name one of them")
     found = recognise(units[0])
-    recording = next(islice(found.importer.read(units[0], Report()), position, None), None)
+    recording = next(islice(recordings(found, Report()), position, None), None)
     if recording is None:
         raise NotFound(f"the file has no rollout #{position}", where=path, hint="#0 is the first")
     return recording

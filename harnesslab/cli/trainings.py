@@ -103,7 +103,9 @@ def _look(training_id: int) -> tuple[Mapping[str, str], bool]:
 def _state(iteration: IterationRow) -> str:
     if not iteration.ended:
         return iteration.waits.partition(",")[0]  # a line a phase, not one a rollout
-    score = "" if iteration.after is None else f", {iteration.before} → {iteration.after} of {iteration.total} solved"
+    score = (
+        "" if iteration.after is None else f", {iteration.before} → {iteration.after} of {iteration.total} cases solved"
+    )
     what = f"{iteration.state} {iteration.mechanism}".strip()
     return f"{what}{score}: {iteration.why}"
 

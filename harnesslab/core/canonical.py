@@ -78,12 +78,20 @@ def parse(data: bytes | str) -> JSON:
     except (msgspec.DecodeError, UnicodeError):
         text = data if isinstance(data, str) else data.decode("utf-8", "surrogateescape")
         try:
-            value: JSON = json.loads(text)
+            value: JSON = json.loads(text, parse_int=integer)
             return value
         except RecursionError as error:
             raise ValueError("nested too deeply") from error
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def integer(digits: str) -> JSON:
+    """Return the integer of a JSON text; one of more digits than the interpreter reads stays its canonical text."""
+    try:
+        return int(digits)
+    except ValueError:
+        return {"$number": digits}
 
 
 def in_order(value: Mapping[str, JSON]) -> list[tuple[str, JSON]]:

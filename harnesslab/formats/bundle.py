@@ -2,9 +2,9 @@
 
 Members: `manifest.json` (canonical bytes), `rollout.json` (its facts), `chunks/NNNN.zst` (events and payloads as
 stored), `seals.txt` (one a line), `trace.jsonl` (the same trace in the native format, for people and other
-tools), `reports/` (comparisons chosen), `README.md`; `bundle.json` lists the digest of each, and `signature.json`
-signs that list with the instance's key. A changed byte of any member shows. Who signed is another question: the
-key's fingerprint must be known from elsewhere.
+tools), `reports/` (comparisons chosen), `README.md`, and the optional ones of `bundle_members`; `bundle.json` lists
+the digest of each, and `signature.json` signs that list with the instance's key. A changed byte of any member shows.
+Who signed is another question: the key's fingerprint must be known from elsewhere.
 """
 
 from __future__ import annotations
@@ -28,26 +28,13 @@ from harnesslab.core.trace import packing, seals
 from harnesslab.core.trace.events import AnyEvent, RolloutStarted
 from harnesslab.core.trace.trace import Trace, rebuild
 from harnesslab.core.versions import Versions
+from harnesslab.formats.bundle_members import check_optional, optional_members, readme
 from harnesslab.formats.native import importer as native
 from harnesslab.formats.reading.archives import Archive, open_archive
 from harnesslab.formats.reading.inputs import Report, Unit
 from harnesslab.formats.reading.sniff import Shape
 
 NAME = "bundle"
-_README = """# A HarnessLab rollout
-
-Case `{case}`, trial {trial}, outcome {outcome}, {events} events.
-
-    harnesslab verify FILE.zip      # offline, without a database; names the first thing that is wrong
-    harnesslab import FILE.zip      # on any instance; manifest digest and seals stay the same
-
-manifest digest   {manifest}
-seal of the end   {head}
-signing key       {key}
-
-The seals show a change only against a head that was kept elsewhere; the signature shows one only if the key is
-known to be the signer's. `trace.jsonl` is the trace for reading; `chunks/` holds the same as stored.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +81,14 @@ def write(
         members[f"chunks/{chunk.number:04d}.zst"] = chunk.data
     for name, report in (reports or {}).items():
         members[f"reports/{name}"] = canonical_bytes(report)
+    optional = optional_members(trace)
+    members |= optional
     head = recorded[-1].hex()
-    members["README.md"] = _readme(header, manifest.digest, head, len(trace.events), signer.public_key)
+    members["README.md"] = readme(header, manifest.digest, head, len(trace.events), signer.public_key)
     index = canonical_bytes(
         {
-            "schema": BUNDLES.schema(1),
+            "schema": BUNDLES.schema(BUNDLES.newest),
+            "optional": sorted(optional),
             "case": header.case,
             "events": len(trace.events),
             "manifest": manifest.digest,
@@ -110,19 +100,6 @@ def write(
         {"algorithm": "ed25519", "public_key": signer.public_key, "signature": signer.sign(index).hex()}
     )
     return _zip({"bundle.json": index, "signature.json": signature, **members})
-
-
-def _readme(header: native.Header, manifest: str, head: str, events: int, key: str) -> bytes:
-    said = _README.format(
-        case=header.case,
-        trial=(header.trial or 0) + 1,
-        outcome=header.outcome.value,
-        events=events,
-        manifest=manifest,
-        head=head,
-        key=key,
-    )
-    return said.encode("utf-8", "replace")
 
 
 def trace_lines(header: native.Header, manifest: Manifest, trace: Trace) -> bytes:
@@ -184,7 +161,17 @@ def _verified_1(archive: Archive, index: Mapping[str, JSON]) -> Whole:
     return verified, header, manifest, trace
 
 
-BUNDLES: Versions[Callable[[Archive, Mapping[str, JSON]], Whole]] = Versions("harnesslab.bundle", {1: _verified_1})
+def _verified_2(archive: Archive, index: Mapping[str, JSON]) -> Whole:
+    """Verify by the rules of bundle/2: those of bundle/1, and the optional members."""
+    whole = _verified_1(archive, index)
+    names = sorted(archive.members.keys() - {"bundle.json", "signature.json"})
+    check_optional(names, archive.read, index, whole[3])
+    return whole
+
+
+BUNDLES: Versions[Callable[[Archive, Mapping[str, JSON]], Whole]] = Versions(
+    "harnesslab.bundle", {1: _verified_1, 2: _verified_2}
+)
 """The rules that a bundle is verified by, by the number of its schema."""
 
 

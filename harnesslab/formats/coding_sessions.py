@@ -10,8 +10,9 @@ from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.errors import FormatRefused
 from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
 from harnesslab.core.trace import usage
-from harnesslab.core.trace.events import Usage
-from harnesslab.core.trace.messages import text_of, view
+from harnesslab.core.trace.answers import REQUESTOR, USER
+from harnesslab.core.trace.events import ToolCall, Usage
+from harnesslab.core.trace.messages import result_of, text_of, view
 from harnesslab.formats.reading.conversation import answer_parts
 from harnesslab.formats.reading.inputs import JsonLine, Report, Unit
 from harnesslab.formats.reading.rows import rows_of
@@ -25,6 +26,7 @@ from harnesslab.formats.reading.values import (
     moment,
     most_used,
     text,
+    whole,
     without_nulls,
 )
 
@@ -115,6 +117,8 @@ def _add(events: SessionEvents, row: Mapping[str, JSON], report: Report, fields:
         events.note(
             text(row.get("type")) or "line", without_nulls(row, "type", "timestamp", "id", "parentId"), **fields
         )
+    elif message.get("role") == "bashExecution":
+        _ran(events, message, fields)
     elif "content" not in message:
         report.skip(str(fields["origin"]), "a message without content")
     elif message.get("role") == "assistant":
@@ -124,10 +128,31 @@ def _add(events: SessionEvents, row: Mapping[str, JSON], report: Report, fields:
         error = shown if message.get("isError") is True else None
         extra = without_nulls({"details": message.get("details")})
         name = text(message.get("toolName"))
-        events.result(text(message.get("toolCallId")), name, result=shown, error=error, extra=extra, **fields)
+        events.result(
+            text(message.get("toolCallId")), name, result=result_of(message), error=error, extra=extra, **fields
+        )
         events.transcript.say(message)
     else:
         _said(events, message, fields)
+
+
+def _ran(events: SessionEvents, message: Mapping[str, JSON], fields: dict[str, Any]) -> None:
+    """Append a command that a person ran in the session; the model is told of it unless it was kept out."""
+    command, output = text(message.get("command")), text(message.get("output"))
+    rest = without_nulls(message, "role", "command", "output", "exitCode", "timestamp")
+    events.builder.add(
+        ToolCall(
+            name="bash",
+            arguments={"command": command},
+            result=output,
+            exit_code=whole(message.get("exitCode")),
+            step=events.step + 1,
+            agent=USER,
+            **{**fields, "extra": {REQUESTOR: USER, **rest}},
+        )
+    )
+    if message.get("excludeFromContext") is not True:
+        events.transcript.say({"role": "user", "content": f"Ran `{command}`\n```\n{output}\n```"})
 
 
 def _said(events: SessionEvents, message: Mapping[str, JSON], fields: dict[str, Any]) -> None:

@@ -80,7 +80,7 @@ def units_of(files: Mapping[str, InputFile], name: str) -> Iterator[Unit]:
             continue
         if key not in folders:
             short = PurePosixPath(key).name
-            yield Unit(short, {short: files[key].renamed(short)})
+            yield Unit(short, {short: files[key].renamed(short)}, within=_within(name, key))
             continue
         inside = {_below(path, key): file.renamed(_below(path, key)) for path, file in groups[key].items()}
         title = PurePosixPath(key).name or name
@@ -88,6 +88,12 @@ def units_of(files: Mapping[str, InputFile], name: str) -> Iterator[Unit]:
             inside |= run_companions(files, parent(key), inside, title)
         beside = run_surroundings(files, key) if key in runs else trial_surroundings(files, key, folders - runs, jobs)
         yield Unit(title, dict(sorted(inside.items())), folder=True, beside=beside)
+
+
+def _within(name: str, path: str) -> str:
+    """Return the folder of a path inside a named one, for people."""
+    inner = _folder(PurePosixPath(path).parent)
+    return f"{name}/{inner}".rstrip("/")
 
 
 def _expand_pattern(given: str | Path) -> list[Path]:

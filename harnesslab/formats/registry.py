@@ -13,12 +13,13 @@ from harnesslab.formats import (
     bundle,
     candidate_ledger,
     coding_sessions,
-    mini_swe_agent,
     openhands,
     swe_agent,
+    tau2_bench,
     tau_bench,
     unsupported,
 )
+from harnesslab.formats.accounting import accounted, in_utc
 from harnesslab.formats.atif import trajectory as atif
 from harnesslab.formats.claude_code import importer as claude_code
 from harnesslab.formats.codex import importer as codex
@@ -27,6 +28,7 @@ from harnesslab.formats.harbor import viewer as harbor_viewer
 from harnesslab.formats.harness_matrix import importer as harness_matrix
 from harnesslab.formats.harness_training import importer as harness_training
 from harnesslab.formats.inspect import importer as inspect
+from harnesslab.formats.mini_swe_agent import importer as mini_swe_agent
 from harnesslab.formats.mlflow import trace as mlflow_trace
 from harnesslab.formats.native import importer as native
 from harnesslab.formats.openai import chat_log, responses_log
@@ -70,6 +72,7 @@ IMPORTERS: tuple[Importer, ...] = (
     atif,
     harbor,
     harbor_viewer,
+    tau2_bench,
     tau_bench,
     swe_agent,
     mini_swe_agent,
@@ -96,6 +99,12 @@ def experiments(recognised: Recognised, report: Report) -> Iterator[ExperimentRe
     """Yield the experiments that a unit states; most formats state none."""
     if isinstance(recognised.importer, StatesExperiments):
         yield from recognised.importer.experiments(recognised.unit, report)
+
+
+def recordings(recognised: Recognised, report: Report) -> Iterator[Recording]:
+    """Yield a unit's recordings as they are stored: marked, balanced, times in UTC; a bundle's as it was sealed."""
+    found = recognised.importer.read(recognised.unit, report)
+    yield from map(in_utc, found) if recognised.importer is bundle else accounted(found, recognised.unit, report)
 
 
 def recognise(unit: Unit) -> Recognised:

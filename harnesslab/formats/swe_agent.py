@@ -15,12 +15,13 @@ from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
 from harnesslab.core.trace.events import Fidelity, HarnessAction, RolloutStarted, ToolRequest, UserTurn
 from harnesslab.core.trace.messages import view
+from harnesslab.core.trace.stated import Totals
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.reading.inputs import Report, Unit
 from harnesslab.formats.reading.rows import stem
 from harnesslab.formats.reading.sniff import Shape
 from harnesslab.formats.reading.transcript import tool_call
-from harnesslab.formats.reading.values import items, mapping, number, text, without_nulls
+from harnesslab.formats.reading.values import items, mapping, number, text, whole, without_nulls
 
 NAME = "swe-agent"
 _UNKNOWN = "not recorded by SWE-agent trajectories"
@@ -39,6 +40,7 @@ _ENDS = {
     "early_exit": Outcome.INTERRUPTED,
 }
 _SETTINGS = ("temperature", "top_p", "stop", "completion_kwargs")
+_FILLED_IN: dict[str, JSON] = {"provenance": "template"}  # the instance template
 _PLACES = ("", "main", "swe_main")
 """Names of the environment that name no case."""
 
@@ -81,6 +83,18 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
             **{key: value for key, value in run.items() if key not in ("trajectory", "history", "info")},
             **{key: value for key, value in info.items() if key != "submission" or not is_diff},
         },
+        totals=_totals(info),
+    )
+
+
+def _totals(info: Mapping[str, JSON]) -> Totals:
+    """Return what the run states of its calls, tokens and cost; 0 is how it writes that nobody counted."""
+    stated = mapping(info.get("model_stats"))
+    return Totals(
+        calls=whole(stated.get("api_calls")) or None,
+        input=whole(stated.get("tokens_sent")) or None,
+        output=whole(stated.get("tokens_received")) or None,
+        cost=number(stated.get("instance_cost")) or None,
     )
 
 
@@ -114,8 +128,8 @@ class _Walk:
             if message.get("role") == "assistant" and not message.get("is_demo"):
                 break
             if message.get("role") == "user" and not message.get("is_demo"):
-                written: dict[str, JSON] = {"provenance": "template"}  # the instance template, filled in
-                self.builder.add(UserTurn(content=message.get("content"), origin=f"history {position}", extra=written))
+                said, origin = message.get("content"), f"history {position}"
+                self.builder.add(UserTurn(content=said, origin=origin, extra=_FILLED_IN))
         index = -1
         for index, step in steps:
             self._step(index, step)
@@ -269,10 +283,7 @@ def _manifest(run: Mapping[str, JSON], info: Mapping[str, JSON], config: Mapping
             "sampling.other": without_nulls(arguments, "seed") or None,
             "seeds.seed": arguments.get("seed"),
             "environment.image": deployment.get("image"),
-            # the schemas themselves aren't kept; the bundles they come from tell two sets of tools apart
-            "tools.schemas": digest(bundles)
-            if (bundles := items(mapping(agent.get("tools")).get("bundles")))
-            else None,
+            "tools.schemas": digest(bundles) if bundles else None,  # where they come from: they aren't kept
             "processing.observation": observing or None,
         },
         unknown=_UNKNOWN,

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import FormatRefused
 from harnesslab.formats.reading.sniff import Shape
+from harnesslab.formats.reading.texts import TEXTS
 from harnesslab.formats.reading.values import items, mapping
 
+_EXCHANGES = "log each request with its response as JSON lines, and import these"
+_OTHERS = "docs/formats.md lists the sessions that can be imported"
 _SPANS = "import the agent's own log of the run instead, which keeps what spans leave out"
 
 
@@ -70,29 +73,28 @@ def _qwen(row: Mapping[str, JSON]) -> bool:
     return "sessionId" in row and "parts" in mapping(row.get("message"))
 
 
+def _opencode(shape: Shape) -> bool:
+    first = mapping(next(iter(items(shape.object.get("messages"))), None))
+    return {"info", "parts"} <= first.keys() or {"sessionID", "messageID"} <= shape.object.keys()
+
+
+def _cast(shape: Shape) -> bool:
+    """Match a header with the terminal's size, and events that are lists."""
+    return {"version", "width", "height"} <= shape.first_object().keys() and shape.kind in ("lines", "json")
+
+
+def _archive(shape: Shape) -> bool:
+    return {"entries", "creator"} <= mapping(shape.object.get("log")).keys()
+
+
 def _commits(row: Mapping[str, JSON]) -> bool:
     return bool({"commits", "pulls", "branches", "promotion_history", "candidates"} & row.keys())
 
 
-def _start(shape: Shape) -> str:
-    return shape.unit.only.read()[:20_000].decode("utf-8", "replace").removeprefix("\ufeff")
-
-
-def _markdown(shape: Shape) -> bool:
-    lines = _start(shape).split("\n") if shape.kind == "text" else []
-    return any(line.startswith(("# ", "## ", "|--", "| --", "|:-", "```")) for line in lines)
-
-
-def _toml(shape: Shape) -> bool:
-    """Lines of `key = value`, or a table's heading, which JSON that starts with a bracket is not."""
-    lines = [line.strip() for line in _start(shape).split("\n")] if shape.kind == "text" else []
-    told = [line for line in lines if line and not line.startswith("#")]
-    return bool(told) and (" = " in told[0] or (told[0].startswith("[") and told[0].endswith("]")))
-
-
-def _yaml(shape: Shape) -> bool:
-    told = [line for line in _start(shape).split("\n") if line.strip()] if shape.kind == "text" else []
-    return len(told) > 1 and all(line.lstrip()[:1] in "-#" or ":" in line for line in told[:20])
+def _stream(*kinds: str) -> Callable[[Shape], bool]:
+    """Match server-sent events, or their data as lines, that begin with such a type; any events where none is."""
+    kept = ("stream", "lines") if kinds else ("stream",)
+    return lambda shape: shape.kind in kept and (not kinds or shape.first_object().get("type") in kinds)
 
 
 _KNOWN: tuple[UnsupportedShape, ...] = (
@@ -147,13 +149,25 @@ _KNOWN: tuple[UnsupportedShape, ...] = (
         "OpenClaw telemetry: it holds prompts and calls without results, and is not supported",
         "import the agent's session files",
     ),
-    UnsupportedShape(_first(_qwen), "a Qwen Code session, which is not supported", "docs/formats.md lists others"),
+    UnsupportedShape(_first(_qwen), "a Qwen Code session, which is not supported", _OTHERS),
+    UnsupportedShape(_has("sessionId", "projectHash"), "a Gemini CLI session, which is not supported", _OTHERS),
+    UnsupportedShape(
+        _has("requesterUsername", "requests"), "a VS Code Copilot Chat export, which is not supported", _OTHERS
+    ),
+    UnsupportedShape(_opencode, "an OpenCode session, which is not supported", _OTHERS),
+    UnsupportedShape(_has("run_type", "inputs"), "a LangSmith run export, which is not supported", _SPANS),
+    UnsupportedShape(_has("op_name", "trace_id"), "a Weave call export, which is not supported", _SPANS),
+    UnsupportedShape(_cast, "a recording of a terminal (asciinema), not a trace", "import the folder it belongs to"),
+    UnsupportedShape(_archive, "an HTTP archive (HAR), which is not supported", _EXCHANGES),
+    UnsupportedShape(_has("cells", "nbformat"), "a notebook, not a trace", "import the data that it describes"),
     UnsupportedShape(
         _has("events", "expected"),
         "a test case with its expected result, not a recorded run",
         "import the run's own log",
     ),
-    UnsupportedShape(_toml, "a TOML file, not a trace", "import the folder it belongs to"),
-    UnsupportedShape(_markdown, "a Markdown text, not a trace", "import the data that it describes"),
-    UnsupportedShape(_yaml, "a YAML file, not a trace", "import the folder it belongs to"),
+    UnsupportedShape(
+        _stream("message_start", "ping"), "a captured stream of Anthropic messages, which is not supported", _EXCHANGES
+    ),
+    UnsupportedShape(_stream(), "server-sent events of no known kind of answer", _EXCHANGES),
+    *(UnsupportedShape(matches, reason, hint) for matches, reason, hint in TEXTS),
 )

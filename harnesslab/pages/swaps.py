@@ -31,11 +31,11 @@ class SwapsAreMarkup:
 
 
 def _escaped(answer: HttpResponseBase) -> HttpResponse:
-    """Return the same text as HTML; a file that is sent piece by piece is nothing to be swapped."""
+    """Return the same answer with its text as HTML; a file that is sent piece by piece is nothing to be swapped."""
     if not isinstance(answer, HttpResponse):
         answer.close()
         return HttpResponse("a file is no part of a page", status=406)
-    text = answer.content.decode(answer.charset or "utf-8", "replace")
-    made = HttpResponse(escape(text), status=answer.status_code, content_type=f"{HTML}; charset=utf-8")
-    patch_vary_headers(made, ["HX-Request"])
-    return made
+    answer.content = escape(answer.content.decode(answer.charset or "utf-8", "replace")).encode()
+    answer.headers["Content-Type"] = f"{HTML}; charset=utf-8"
+    patch_vary_headers(answer, ["HX-Request"])
+    return answer

@@ -12,6 +12,8 @@ from django.views.decorators.http import require_POST
 
 from harnesslab.actions.asking import ask_training
 from harnesslab.actions.trainings import lifecycle as actions
+from harnesslab.core.deciding.decision_reasons import words
+from harnesslab.core.deciding.promotion import DEFAULT as CRITERION
 from harnesslab.core.errors import Conflict, HarnessLabError, NotFound
 from harnesslab.http_errors import status_of
 from harnesslab.pages.access import asks_for_part, needs, user_of
@@ -24,7 +26,7 @@ from harnesslab.queries.projects.bindings import bound_project, get_project, pro
 from harnesslab.queries.trainings.listing import training_rows, training_view
 from harnesslab.requests.trainings import TrainingRequest
 
-_DEFAULTS = {**DEFAULTS, "epochs": "8", "by": "patches", "criterion": "strict_pareto", "timeout": "1800"}
+_DEFAULTS = {**DEFAULTS, "epochs": "8", "by": "patches", "criterion": CRITERION, "timeout": "1800"}
 
 
 def trainings(request: HttpRequest) -> HttpResponse:
@@ -103,7 +105,7 @@ def _form(request: HttpRequest, values: dict[str, str], error: HarnessLabError |
         "project": project.name,
         "binding": bound_project(project),
         "key": secrets.token_urlsafe(16),
-        "criteria": [(name, name.replace("_", " ")) for name in criterion_names()],
+        "criteria": [(name, words(name)) for name in criterion_names()],
         **measuring_choices(panel_rows(project_id=project.pk)),
         **refusal(error, {**_DEFAULTS, **values}),
     }

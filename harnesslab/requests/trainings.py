@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from harnesslab.core.deciding.promotion import DEFAULT
 from harnesslab.core.training.training import Proposer, ProposerKind, TrainingPlan
 from harnesslab.requests.measuring import MeasuringRequest, Named
 from harnesslab.requests.refusals import refused
@@ -27,7 +28,7 @@ class TrainingRequest(MeasuringRequest):
     timeout: Annotated[float, decimal(0, LONGEST_TIMEOUT, "{} seconds", above=True)] = Field(
         default=1800.0, description="Seconds that a proposal may take."
     )
-    criterion: Named = Field(default="strict_pareto", description="What a candidate is judged by.")
+    criterion: Named = Field(default=DEFAULT, description="What a candidate is judged by.")
     certify: Flag = Field(default=True, description="Leave out cases whose environment doesn't repeat.")
     remeasure: Flag = Field(default=False, description="Measure a promoted candidate anew before it is a baseline.")
     unchanged: Flag = Field(

@@ -54,6 +54,16 @@ async function act(way) {
   next();
 }
 function next() { if (queued.length && !busy()) act(queued.shift()); }
+// a request that failed brings nothing that what waits could act on; the pane still shows the row before
+function fail({ detail: { requestConfig: { elt } } }) {
+  if (elt.dataset.row !== undefined && Number(elt.dataset.row) !== chosen) return; // a later choice is on its way
+  queued.length = 0;
+  if (head().row === undefined) return;
+  chosen = Number(head().row);
+  remember("row", head().row);
+  mark();
+}
+for (const name of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) document.body.addEventListener(name, fail);
 aligned.addEventListener("click", (event) => {
   const more = event.target.closest(".more");
   if (!more || !busy()) return;

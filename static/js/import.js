@@ -34,6 +34,13 @@ function link(href, text) {
   anchor.href = href; anchor.textContent = text;
   return anchor;
 }
+function balance(lines) {
+  if (!lines.length) return [];
+  const details = document.createElement("details"), list = document.createElement("ul");
+  details.append(Object.assign(document.createElement("summary"), { className: "quiet", textContent: "balance with the source's totals" }), list);
+  for (const line of lines) list.append(Object.assign(document.createElement("li"), { textContent: `${line.rollout}: ${line.said}${line.short ? " (short)" : ""}` }));
+  return [" ", details];
+}
 function show(result) {
   table.hidden = false;
   const row = table.tBodies[0].insertRow(0);
@@ -42,7 +49,7 @@ function show(result) {
   const stated = result.experiments && !result.rollouts.length ? [link("/experiments/", `${result.experiments} experiments`)] : [];
   const links = result.rollouts.slice(0, 8).flatMap((id) => [link(`/rollouts/${id}/`, id), " "]);
   cell(row, result.rollouts.length > 8 ? [...links, `and ${result.rollouts.length - 8} more`] : [...links, ...stated]).className = "n";
-  cell(row, result.job ? [link(`/jobs/${result.job}/`, `job ${result.job}`)] : result.reason);
+  cell(row, result.job ? [link(`/jobs/${result.job}/`, `job ${result.job}`)] : [result.reason, ...balance(result.balance ?? [])]);
 }
 async function sendAll(files) {
   progress.hidden = false;

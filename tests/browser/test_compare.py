@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from tests.browser.conftest import LONG, Filled
 
@@ -183,6 +183,20 @@ def test_earlier_rows_clicked_before_a_list_is_replaced_are_those_of_the_new_one
     number = int(page.locator(".row.current").get_attribute("data-row") or 0)
     expect(page.locator(f"#r{number - 21}")).to_be_attached()
     assert len(held) == 1
+
+
+def test_after_a_request_that_failed_the_keys_go_on(sessions: dict[str, BrowserContext], filled: Filled) -> None:
+    page = sessions["operator"].new_page()  # whose console may say that a request failed
+    page.goto(filled.pair("near-tie"))
+    page.route("**/compare/row/**", lambda route: route.abort())
+    with page.expect_event("requestfailed"):
+        page.keyboard.press("n")
+    page.keyboard.press("n")  # waits for a detail that never comes
+    expect(page.locator(".row.current")).to_have_id("r1")
+    page.unroute("**/compare/row/**")
+    page.keyboard.press("n")
+    expect(page.locator("#place")).to_have_text("difference 2 of 2")
+    page.close()
 
 
 def test_a_window_of_rows_draws_the_strip_no_more_than_a_choice_does(open_as_operator: Page, filled: Filled) -> None:

@@ -16,7 +16,7 @@ def test_a_story_is_read_with_keys_and_a_mark_opens_its_experiment(open_as_opera
     page = open_as_operator
     project, _, worse, better, *_ = filled.ids["story"]
     page.goto(f"/projects/{project}/")
-    expect(page.locator("#sentence")).to_contain_text("2 candidates took the baseline from 1/3 to 2/3 solved")
+    expect(page.locator("#sentence")).to_contain_text("2 candidates took the baseline from 1/3 to 2/3 cases solved")
     expect(page.locator("#story .drawing .main-svg").first).to_be_visible()
     expect(page.locator("#selected")).to_contain_text("promoted")
     page.keyboard.press("j")

@@ -107,3 +107,11 @@ def test_damaged_json_is_a_value_error(text: str) -> None:
 def test_bytes_that_are_no_utf_8_are_kept() -> None:
     assert parse(b'"\xff"') == "\udcff"
     assert parse(b"[NaN, 1e999]") == [pytest.approx(math.nan, nan_ok=True), math.inf]
+
+
+@pytest.mark.parametrize("digits", ["9" * 5000, "-" + "9" * 5000])
+def test_an_integer_of_any_length_is_read_and_written_again(digits: str) -> None:
+    value = parse(b'{"a": [%s]}' % digits.encode())
+    assert value == {"a": [{"$number": digits}]}
+    assert canonical_bytes(parse(canonical_bytes(value))) == canonical_bytes(value)
+    assert with_numbers(value) == value

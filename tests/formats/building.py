@@ -30,7 +30,7 @@ def recordings(unit: Unit, format_name: str, report: Report | None = None) -> li
     """Read a unit by its own importer, checking on the way that it is the named one and that all seals hold."""
     recognised = registry.recognise(unit)
     assert format_name == recognised.importer.NAME
-    found = list(recognised.importer.read(unit, report or Report()))
+    found = list(registry.recordings(recognised, report or Report()))
     for recording in found:
         seals.verify(recording.trace, seals.seals(recording.trace))
         assert recording.source.format == format_name

@@ -11,7 +11,7 @@ from typing import Any
 from harnesslab.core.running.rollout import Recording
 from harnesslab.core.trace.trace import messages_at
 from harnesslab.formats.reading.inputs import InputFile, Report, Unit
-from harnesslab.formats.registry import Importer, recognise
+from harnesslab.formats.registry import Importer, recognise, recordings
 
 
 def file_unit(name: str, content: Any) -> Unit:
@@ -52,7 +52,7 @@ def read(unit: Unit, expected: Importer) -> tuple[list[Recording], Report]:
     found = recognise(unit)
     assert found.importer is expected
     report = Report()
-    return list(expected.read(unit, report)), report
+    return list(recordings(found, report)), report
 
 
 def events_of(recording: Recording, kind: type) -> list[Any]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 
+import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from harnesslab.core.canonical import bytes_digest, canonical_bytes
 from harnesslab.core.errors import HarnessLabError, SealBroken
 from harnesslab.core.trace import packing, seals
+from harnesslab.core.trace.trace import Trace
 from harnesslab.formats import bundle
 from harnesslab.formats.native import importer as native
 from harnesslab.formats.reading.inputs import InputFile, Report, Unit
@@ -47,6 +51,52 @@ def members(data: bytes) -> dict[str, bytes]:
 def test_a_bundle_verifies_and_says_what_it_is(data: bytes) -> None:
     found = bundle.verify(data)
     assert (found.case, found.key) == ("case-1", SIGNER.public_key)
+
+
+def balanced() -> bytes:
+    made = recording(commands=["ls"])
+    totals = {"input": 100, "output": 1}
+    kept = {"stated": totals, "balance": [{"what": "input tokens", "total": 100, "stored": 40}]}
+    last = msgspec.structs.replace(made.trace.events[-1], extra=kept)
+    trace = Trace((*made.trace.events[:-1], last), made.trace.payloads, made.trace.digests)
+    header = native.Header(schema=native.SCHEMA, case=made.case, outcome=made.outcome)
+    return bundle.write(header, made.manifest, trace, seals.seals(trace), SIGNER)
+
+
+def signed(data: bytes, changes: dict[str, bytes], **index: object) -> bytes:
+    """The bundle with other members and another list, which whoever holds the key could sign."""
+    kept = {**members(data), **changes}
+    digests = {name: bytes_digest(body) for name, body in kept.items() if name not in ("bundle.json", "signature.json")}
+    listed = canonical_bytes({**json.loads(kept["bundle.json"]), "members": digests, **index})
+    said = {"algorithm": "ed25519", "public_key": SIGNER.public_key, "signature": SIGNER.sign(listed).hex()}
+    return rewritten(data, {**changes, "bundle.json": listed, "signature.json": canonical_bytes(said)})
+
+
+def test_the_balance_is_an_optional_member_that_agrees_with_the_trace(data: bytes) -> None:
+    assert "balance.json" not in members(data)
+    found = balanced()
+    assert bundle.verify(found).case
+    assert json.loads(members(found)["balance.json"]) == [
+        {"what": "input tokens", "total": 100, "stored": 40, "short": True}
+    ]
+    with pytest.raises(SealBroken, match=r"balance\.json: it is not what the sealed trace says"):
+        bundle.verify(signed(found, {"balance.json": b"[]"}))
+
+
+def test_an_optional_member_of_a_later_version_is_taken_when_it_is_named(data: bytes) -> None:
+    extra = {"pictures/1.png": b"p"}
+    assert bundle.verify(signed(data, extra, optional=["pictures/1.png"])).case
+    with pytest.raises(SealBroken, match="not named as optional"):
+        bundle.verify(signed(data, extra))
+    with pytest.raises(SealBroken, match="optional member is missing"):
+        bundle.verify(signed(data, {}, optional=["pictures/1.png"]))
+
+
+def test_a_bundle_of_the_first_version_still_verifies(data: bytes) -> None:
+    index = {name: value for name, value in json.loads(members(data)["bundle.json"]).items() if name != "optional"}
+    older = signed(data, {"bundle.json": canonical_bytes({**index, "schema": "harnesslab.bundle/1"})})
+    assert json.loads(members(older)["bundle.json"])["schema"] == "harnesslab.bundle/1"
+    assert bundle.verify(older).case
 
 
 def test_it_is_the_same_bytes_each_time(data: bytes) -> None:

@@ -5,10 +5,22 @@ from typing import Any
 
 import pytest
 
+from harnesslab.core.measuring.trace_statistics import trace_statistics
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.trace.events import Usage
 from harnesslab.formats.reading.inputs import Report
-from tests.formats.building import actions, file_unit, lines_unit, model_calls, only, recordings, tool_calls, user_turns
+from tests.core.trace.pictures import png, written
+from tests.formats.building import (
+    actions,
+    file_unit,
+    lines_unit,
+    model_calls,
+    only,
+    recordings,
+    sent,
+    tool_calls,
+    user_turns,
+)
 
 NAME = "coding-session"
 PI = {"type": "session", "id": "p1", "cwd": "/x", "provider": "anthropic", "modelId": "m", "thinkingLevel": "off"}
@@ -41,6 +53,29 @@ def test_a_pi_session_has_calls_with_results_and_usage() -> None:
     (tool,) = tool_calls(recording)
     assert (tool.arguments, tool.result, tool.at) == ({"path": "a"}, "content", 2.0)
     assert (recording.harness, recording.case, recording.model) == ("pi", "p1", "m")
+
+
+def test_a_command_that_a_person_ran_is_the_persons_and_told_to_the_model() -> None:
+    ran = {"role": "bashExecution", "command": "ls", "output": "a.txt", "exitCode": 0, "cancelled": False}
+    hidden = {**ran, "command": "env", "excludeFromContext": True}
+    rows = [{"type": "message", "timestamp": "2025-11-20T00:00:01.000Z", "message": each} for each in (ran, hidden)]
+    report = Report()
+    recording = only(lines_unit([PI, *rows, message("user", text("What is there?")), reply(*text("a"))]), NAME, report)
+    assert [(call.name, call.agent, call.result, call.exit_code) for call in tool_calls(recording)] == [
+        ("bash", "user", "a.txt", 0),
+        ("bash", "user", "a.txt", 0),
+    ]
+    told = [each["content"] for each in sent(recording, model_calls(recording)[0])]
+    assert told == ["Ran `ls`\n```\na.txt\n```", text("What is there?")]
+    assert trace_statistics(recording.trace, recording.outcome).actions == 0
+    assert not report.skipped
+
+
+def test_the_picture_of_a_tools_result_is_kept() -> None:
+    picture = {"type": "image", "mimeType": "image/png", "data": written(png())}
+    shown = message("toolResult", [picture], 3, toolCallId="t1", toolName="read", isError=False)
+    recording = only(lines_unit([PI, message("user", text("Read a")), reply(*text("ok"), CALL), shown]), NAME)
+    assert tool_calls(recording)[0].result == [picture]
 
 
 def test_a_droid_session_answers_calls_in_user_messages() -> None:

@@ -8,6 +8,7 @@ import pytest
 from harnesslab.core.running.rollout import Outcome, Replayability
 from harnesslab.core.trace.events import RolloutEnded, Usage
 from harnesslab.formats import registry
+from harnesslab.formats.reading.inputs import Report
 from tests.formats.building import actions, file_unit, json_unit, model_calls, only, sent, tool_calls, user_turns
 
 NAME = "mini-swe-agent"
@@ -106,6 +107,35 @@ def test_a_reply_without_exactly_one_command_is_rejected() -> None:
     assert first.rejected == "0 commands where the harness wants one"
     assert second.rejected is None
     assert actions(recording)[0].detail == "EXACTLY ONE action"
+
+
+def test_the_answer_of_a_rejected_step_is_kept_beside_the_harness_reply() -> None:
+    rejected = {
+        "role": "user",
+        "content": "EXACTLY ONE action",
+        "extra": {"interrupt_type": "FormatError", "n_actions": 0, "model_response": "I am done."},
+    }
+    recording = only(json_unit(run(rejected, said("ls"), seen(""))), NAME)
+    first, second = model_calls(recording)
+    assert (first.text, first.rejected, first.step) == ("I am done.", "EXACTLY ONE action", 0)
+    assert (second.rejected, second.step) == (None, 1)
+    assert [message["content"] for message in sent(recording, second)][2:] == ["EXACTLY ONE action"]
+
+
+def test_a_rejected_step_whose_answer_the_file_lacks_says_so() -> None:
+    rejected = {"role": "user", "content": "no call", "extra": {"interrupt_type": "FormatError"}}
+    recording = only(json_unit(run(rejected, said("ls"), seen(""))), NAME)
+    assert model_calls(recording)[0].extra["answer"] == "not kept by the source"
+
+
+def test_calls_and_cost_are_balanced() -> None:
+    report = Report()
+    stated = {"api_calls": 3, "instance_cost": 0.5}
+    only(json_unit(run(said("ls", cost=0.2), seen(""), model_stats=stated)), NAME, report)
+    assert [item.why for item in report.shortfalls] == [
+        "model calls: the source states 3, 1 stored",
+        "cost: the source states 0.5, 0.2 stored",
+    ]
 
 
 def test_later_versions_state_the_raw_output_beside_what_the_model_saw() -> None:

@@ -96,3 +96,53 @@ def test_a_pretty_printed_document_with_short_lines_is_no_json_lines() -> None:
 
 def test_binary_data_is_said_to_be() -> None:
     assert "binary data" in refusal(file_unit(b"\x00\x01\x02")).what
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("['clear', 'Enter']\n['ls -la', 'Enter']\n", "a list of commands"),
+        ('["clear", "Enter"]\n["ls -la", "Enter"]\n', "a list of commands"),
+        ("[ -f a.txt ] && rm a.txt\nls\n", "a script"),
+        ("{ ls; pwd; } > out.txt\n", "a script"),
+        ("#!/bin/bash\n# install\nset -e\n", "a script"),
+        ("# settings\nname: x\nsteps:\n  - a\n", "a YAML file"),
+        ("name: x\ncommand: |\n  do this\n  and that\nsteps:\n  - run: y\n  - run: z\nend: 1\n", "a YAML file"),
+        ("# Title\n\nSome words: and more.\n", "a Markdown text"),
+        ('[tool.black]\nline = 3\n', "a TOML file"),
+        (
+            'HTTP/1.1 200 OK\ncontent-type: text/event-stream\n\ndata: {"a": 1}\n\ndata: {"a": 2}\n',
+            "server-sent events with other text around them",
+        ),
+        ('data: {"a": 1}\n\ndata: [DONE]\n', "server-sent events of no known kind"),
+        ("12:00:01 started\n12:00:02 ended\n", "no known trace format: text data"),
+    ],
+)  # fmt: skip
+def test_a_text_is_refused_as_what_it_is(text: str, what: str) -> None:
+    assert refusal(file_unit(text.encode(), "some.txt")).what.startswith(what)
+
+
+def test_json_that_is_broken_is_still_said_to_be_broken() -> None:
+    assert refusal(file_unit(b'{"a": [1, 2', "x.json")).what.startswith("not valid JSON: the file ends inside")
+    assert refusal(file_unit(b'[{"a": 1}, {"a" 2}]', "x.json")).what.startswith("not valid JSON: ")
+
+
+@pytest.mark.parametrize(
+    ("document", "what"),
+    [
+        ({"sessionId": "g", "projectHash": "abc", "startTime": "t", "messages": []}, "a Gemini CLI session"),
+        ({"requesterUsername": "u", "responderUsername": "a", "requests": []}, "a VS Code Copilot Chat export"),
+        ({"info": {}, "messages": [{"info": {}, "parts": []}]}, "an OpenCode session"),
+        ({"id": "m", "sessionID": "s", "messageID": "m", "type": "text"}, "an OpenCode session"),
+        ([{"id": "r", "run_type": "llm", "inputs": {}, "outputs": {}}], "a LangSmith run export"),
+        ({"log": {"version": "1.2", "creator": {}, "entries": []}}, "an HTTP archive"),
+        ({"cells": [], "metadata": {}, "nbformat": 4}, "a notebook"),
+    ],
+)
+def test_a_session_of_a_known_agent_is_refused_by_its_name(document: Any, what: str) -> None:
+    assert refusal(json_unit(document)).what.startswith(what)
+
+
+def test_a_recording_of_a_terminal_is_refused_by_its_name() -> None:
+    cast = b'{"version": 2, "width": 80, "height": 24}\n[0.1, "o", "hi"]\n[0.2, "o", "ho"]\n'
+    assert refusal(file_unit(cast, "recording.cast")).what.startswith("a recording of a terminal")

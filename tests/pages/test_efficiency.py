@@ -82,9 +82,9 @@ def test_cached_answers_are_warned_of_and_counted_where_asked_for(as_viewer: Cli
     cached = Experiment.objects.get(name="cached").pk
     text = page(as_viewer, f"e={pair[1]}&e={cached}")
     assert "B was billed 75 % fewer output tokens per solve than A" in text
-    assert "Served from a cache and not billed: 2 of 3 answers of B." in text
+    assert "Served, from a cache, a record or another rollout, and not billed: 2 of 3 answers of B." in text
     used = page(as_viewer, f"e={pair[1]}&e={cached}&answers=used")
-    assert "B used 25 % fewer output tokens (cached answers included) per solve than A" in used
+    assert "B used 25 % fewer output tokens (served answers included) per solve than A" in used
     assert "not billed" not in used
 
 

@@ -32,13 +32,13 @@ def address(rest: str = "") -> str:
 def test_the_sentence_says_what_the_candidates_made_of_the_baseline(as_viewer: Client) -> None:
     lineage()
     text = page(as_viewer, address())
-    assert "</b>: 2 candidates took the baseline from 1/3 to 2/3 solved; 1 promoted, 1 rejected." in text
+    assert "</b>: 2 candidates took the baseline from 1/3 to 2/3 cases solved; 1 promoted, 1 rejected." in text
     assert "One case (odd) is excluded: it forks." in text
     assert "Measured again unchanged: 1 of 2 cases (two) flipped by nothing." in text
     assert "1 never, 2 sometimes, 0 always solved" in text
     assert "lost one" in text
     last = measured("fewer", {"one": SOLVED}, kind="baseline", revision="c" * 40)
-    assert "from 1/3 to 1/1 solved, on the 1 case common to all from 1 to 1" in page(as_viewer, address())
+    assert "from 1/3 to 1/1 cases solved, on the 1 case common to all from 1 to 1" in page(as_viewer, address())
     last.certification = frozen({"odd": {"verdict": "deterministic"}, "one": {"verdict": "no_chain"}})
     last.save()
     assert "One case (one) is excluded: its commands can't be run again." in page(as_viewer, address())

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from harnesslab.actions.jobs import lifecycle as jobs
 from harnesslab.core.errors import Conflict, InvalidValue, NotFound
-from harnesslab.store.models import Job, JobState
+from harnesslab.store.models import Engine, Job, JobState
 from workers import sweeper
 from workers.tasks import jobs as task
 from workers.tasks.jobs import KINDS
@@ -280,3 +280,40 @@ def broken_database(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_sweeper_outlives_a_database_that_is_away(caplog: pytest.LogCaptureFixture) -> None:
     sweeper.tick()
     assert "could not sweep" in caplog.text
+
+
+def engine(name: str, ceiling: int) -> str:
+    Engine.objects.create(name=name, kind="openai", address="http://127.0.0.1:9", model="m", ceiling=ceiling)
+    return name
+
+
+def test_no_more_jobs_run_on_an_engine_than_its_ceiling_allows() -> None:
+    busy = engine("busy", 2)
+    waiting = [make(engine=busy) for _ in range(3)]
+    claimed = [jobs.claim(job.pk) for job in waiting]
+    assert [each is not None for each in claimed] == [True, True, False]
+    assert claimed[0] is not None
+    jobs.finish(waiting[0].pk, claimed[0][1], {})
+    assert jobs.claim(waiting[2].pk) is not None
+
+
+def test_an_idle_engines_jobs_do_not_wait_behind_those_of_a_busy_one(woken: list[tuple[int, str]]) -> None:
+    busy, idle = engine("busy", 1), engine("idle", 1)
+    held, *_ = [make(engine=busy, queue="gpu") for _ in range(80)]
+    other = make(engine=idle, queue="gpu")
+    assert jobs.claim(held.pk) is not None
+    jobs.wake_next("gpu")
+    assert woken == [(other.pk, "gpu")]
+
+
+def test_a_worker_that_is_woken_for_a_full_engine_passes_on(woken: list[tuple[int, str]]) -> None:
+    busy, idle = engine("busy", 1), engine("idle", 1)
+    first, second = make(engine=busy, queue="gpu"), make(engine=busy, queue="gpu")
+    other = make(engine=idle, queue="gpu")
+    assert jobs.claim(first.pk) is not None
+    task.run_job(second.pk)
+    assert (Job.objects.get(pk=second.pk).state, woken) == ("queued", [(other.pk, "gpu")])
+
+
+def test_a_job_whose_engine_is_gone_is_taken_and_says_so_itself() -> None:
+    assert jobs.claim(make(engine="gone").pk) is not None

@@ -51,8 +51,11 @@ _shutting_down = False
 def run_job(job_id: int) -> None:
     """Make one attempt at a job, unless another worker has it or it has ended."""
     # a message that is dropped costs nothing: the row stays queued, and the sweeper wakes another worker
-    claimed = None if _shutting_down else jobs.claim(job_id)
+    if _shutting_down:
+        return
+    claimed = jobs.claim(job_id)
     if claimed is None:
+        jobs.pass_on(job_id)
         return
     job, token = claimed
     log.info("job %s (%s): attempt %s", job.pk, job.kind, job.attempt)

@@ -14,13 +14,15 @@ from django.db import DatabaseError, connections
 
 from harnesslab.actions.engines import slots
 from harnesslab.actions.engines.guarded import GuardedEngine
+from harnesslab.actions.engines.registration import note_health
+from harnesslab.actions.repositories import harness_cache
 from harnesslab.actions.reruns import job_specs as orders
-from harnesslab.actions.reruns import lifecycle as reruns
 from harnesslab.actions.rollouts.recorder import Placement, Recorder, RolloutEnding
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.running.ports import EngineDown, SandboxRefused
 from harnesslab.core.running.recipe import HarnessKind, Recipe
 from harnesslab.core.running.record import altered
+from harnesslab.core.running.rerun import asks_engine
 from harnesslab.core.running.rollout import UNSCORABLE, Outcome, Recording, Replayability, Source
 from harnesslab.core.trace.trace import Trace
 from harnesslab.queries.engines import engine_named
@@ -57,7 +59,20 @@ def run_rollout(attempt: JobRun) -> dict[str, Any]:
             return {"rollout": made.rollout, "outcome": made.outcome.value}
         if number + 1 < INFRA_TRIES:
             time.sleep(PAUSE_S * 2**number)
+    _look_at_engine(order)
     raise RolloutFailed(f"infrastructure failed it {INFRA_TRIES} times, the last time because {made.why}")
+
+
+def _look_at_engine(order: JobSpec) -> None:
+    """Keep whether a rollout's engine still answers, once infrastructure failed it for good."""
+    if not asks_engine(order.recipe, order.plan):
+        return
+    row = engine_named(order.recipe.engine)
+    client = make_engine(row.kind, row.address, row.model, row.options, settings.CONFIG.home)
+    try:
+        note_health(row.pk, client.health())
+    finally:
+        client.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +121,13 @@ class _Run:
             recipe=order.recipe,
             engine=guarded,
             sandboxes=sandboxes_for(order.recipe),
-            cache=reruns.harness_cache(),
+            cache=harness_cache(),
             plan=order.plan,
             trace=trace,
             model=row.model,
             seed_honoured=row.seed_honoured,
             ceiling=row.ceiling,
+            queue=guarded.queue,
             leave=connections.close_all,
         )
         try:

@@ -128,7 +128,14 @@ def _grounds(row: Experiment, attributions: list[Attribution], differences: list
         gate=gate,
         provisional=plan.trials == 1 and not gate,
         trials=plan.trials,
+        candidates=_tried(row),
     )
+
+
+def _tried(row: Experiment) -> int:
+    """Count the candidates that were measured up to this one: of its training, or of its project."""
+    candidates = Experiment.objects.filter(project=row.project_id, baseline__isnull=False, pk__lte=row.pk)
+    return (candidates if row.training_id is None else candidates.filter(training=row.training_id)).count()
 
 
 def attributed(before: Measured, after: Measured, changed: Collection[str] | None) -> list[Attribution]:

@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from harnesslab.accounts.models import User
 from harnesslab.actions.jobs import lifecycle as jobs
+from harnesslab.actions.repositories import commit_of
 from harnesslab.actions.reruns import job_specs as orders
-from harnesslab.actions.reruns import lifecycle as reruns
 from harnesslab.core.errors import Conflict
 from harnesslab.core.measuring.experiments import Binding, ExperimentKind, MeasuringPlan, State
 from harnesslab.core.running.cases import CaseDefinition
@@ -24,7 +24,6 @@ from harnesslab.queries.jobs.groups import rollouts_group
 from harnesslab.queries.panels import definition_of
 from harnesslab.queries.projects.bindings import binding_of
 from harnesslab.queries.reruns.job_specs import Belonging
-from harnesslab.runtime.driver.checkout import resolve
 from harnesslab.store.models import AuditEntry, Experiment, Job, JobState, PanelRevision, Project, Training
 from harnesslab.store.models.jobs import ENDED
 from harnesslab.store.text import frozen, storable
@@ -54,7 +53,7 @@ def measure(
 ) -> Experiment:
     """Order the rollouts of an experiment: one job a case and trial. The same key gives the one that is there.
 
-    Raises `InvalidValue`, `NotFound`, `Conflict` or `CheckoutFailed` where it can't be measured.
+    Raises `InvalidValue`, `NotFound` or `Conflict` where it can't be measured.
     """
     if (known := _known(key)) is not None:
         return known
@@ -64,7 +63,7 @@ def measure(
         raise Conflict(f"the panel {panel.panel.name!r} belongs to another project")
     engine_named(plan.engine)
     cases = definition_of(panel).chosen(plan.cases)
-    commit = resolve(binding.harness.repository, revision, reruns.harness_cache())
+    commit = commit_of(binding.harness.repository, revision)
     try:
         with transaction.atomic():
             row = _row(project, commit, panel, plan, purpose, user, key, len(cases))

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from django.db import DatabaseError, transaction
 
 from harnesslab.actions.experiments.sources import refresh, store_record
 from harnesslab.actions.rollouts.storing import store_recording
+from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.measuring.experiments import ExperimentRecord
-from harnesslab.core.running.rollout import Recording
+from harnesslab.core.running.rollout import Recording, Skipped
 from harnesslab.core.trace import seals
 from harnesslab.formats import bundle
 from harnesslab.formats.reading.inputs import Report, Unit
-from harnesslab.formats.registry import Recognised, experiments, recognise
+from harnesslab.formats.registry import Recognised, experiments, recognise, recordings
 from harnesslab.store.locks import held
 from harnesslab.store.models import Experiment, Rollout, SourceFile
 from harnesslab.store.text import storable
 
+REFUSED = "refused"
 log = logging.getLogger(__name__)
 Progress = Callable[[int], None]
 """Told the number of rollouts stored so far."""
@@ -38,6 +40,12 @@ class ImportResult:
     skipped: list[tuple[str, str]] = field(default_factory=list)
     experiments: int = 0
     """How many experiments the unit states as wholes."""
+    remarks: list[tuple[str, str]] = field(default_factory=list)
+    """What is to be known of what was imported, such as damaged bytes; nothing is left out for it."""
+    balance: list[dict[str, JSON]] = field(default_factory=list)
+    """The source's totals of each rollout that it states any of, against what is stored."""
+    within: str = ""
+    """The folder that the unit lies in."""
 
 
 def import_units(
@@ -50,16 +58,20 @@ def import_units(
 
 def import_unit(unit: Unit, *, project: str = "", progress: Progress | None = None) -> ImportResult:
     """Import one unit, or say why not; `project` overrides the one that the format names."""
+    return replace(_imported(unit, project, progress), within=unit.within)
+
+
+def _imported(unit: Unit, project: str, progress: Progress | None) -> ImportResult:
     try:
         return _import(unit, project, progress)
     except HarnessLabError as error:
-        return ImportResult(unit.name, "refused", reason=error.sentence)
+        return ImportResult(unit.name, REFUSED, reason=error.sentence)
     except (DatabaseError, InterruptedError):  # says nothing of the file: the job is tried again, or was stopped
         raise
     except Exception as error:  # of an importer, which must not end the import of a thousand other files
         log.exception("the importer failed at %r", unit.name)
         reason = f"{unit.name}: the importer failed with {type(error).__name__} (please report it with the file)"
-        return ImportResult(unit.name, "refused", reason=reason)
+        return ImportResult(unit.name, REFUSED, reason=reason)
 
 
 def _import(unit: Unit, project: str, progress: Progress | None) -> ImportResult:
@@ -78,35 +90,48 @@ def _import(unit: Unit, project: str, progress: Progress | None) -> ImportResult
 def _read(unit: Unit, digest: str, known: SourceFile | None, project: str, progress: Progress | None) -> ImportResult:
     found = recognise(unit)
     importer, report = found.importer, Report()
-    source, ids = known, []
+    source, ids, places = known, [], {}
     # an import that was killed left whole rollouts, each with its position in the file: those aren't stored again
     stored = dict(known.rollouts.values_list("position", "pk")) if known is not None else {}
     records = _records(found, report)
     if records:
         source = source or _open_source(unit, digest, importer.NAME)
         _store_records(records, project)
-    for recording in _until_fault(importer.read(unit, report), report, alone=bool(records)):
+    for recording in _until_fault(recordings(found, report), report, alone=bool(records)):
         there = _same_bundle(recording)
         if there is not None:
             return ImportResult(unit.name, "duplicate", importer.NAME, [there], "this rollout is already here")
         source = source or _open_source(unit, digest, importer.NAME)
         try:
             ids.append(stored.get(recording.source.position) or _store(recording, source, project).pk)
+            places[recording.source.position] = ids[-1]
         except HarnessLabError as error:
             report.skip(f"rollout {recording.source.position}", error.sentence)
         if progress is not None:
             progress(len(ids))
-    skipped = [(item.where, item.why) for item in report.skipped]
+    skipped = [(item.where, item.why) for item in (*report.skipped, *report.shortfalls)]
     if source is None:
-        return ImportResult(
-            unit.name, "refused", importer.NAME, reason=_nothing(unit, importer.NAME, skipped), skipped=skipped
-        )
+        reason = _nothing(unit, importer.NAME, skipped)
+        return ImportResult(unit.name, REFUSED, importer.NAME, reason=reason, skipped=skipped)
+    _close_source(source, skipped)
+    return ImportResult(
+        unit.name,
+        "partial" if skipped else "imported",
+        importer.NAME,
+        ids,
+        _summary(report),
+        skipped,
+        len(records),
+        [(item.where, item.why) for item in report.remarks],
+        _balances(report, places),
+    )
+
+
+def _close_source(source: SourceFile, skipped: list[tuple[str, str]]) -> None:
     refresh(_experiments_of(source))
     source.skipped = [[storable(where), storable(why)] for where, why in skipped]
     source.complete = True  # last, since whoever finds it takes the import for done
     source.save(update_fields=["skipped", "complete"])
-    status = "partial" if skipped else "imported"
-    return ImportResult(unit.name, status, importer.NAME, ids, _summary(skipped), skipped, len(records))
 
 
 def _records(found: Recognised, report: Report) -> list[ExperimentRecord]:
@@ -184,8 +209,22 @@ def _nothing(unit: Unit, name: str, skipped: list[tuple[str, str]]) -> str:
     return f"{unit.name}: recognised as {name}, but it holds no rollout{first}"
 
 
-def _summary(skipped: list[tuple[str, str]]) -> str:
-    if not skipped:
-        return ""
-    more = f", and {len(skipped) - 1} more" if len(skipped) > 1 else ""
-    return f"not imported: {skipped[0][0]}: {skipped[0][1]}{more}"
+def _summary(report: Report) -> str:
+    """Say what was left out, and what is to be known of the rest: of each the first, and how many more there are."""
+    said = [("not imported: ", report.skipped), ("short of its own totals: ", report.shortfalls), ("", report.remarks)]
+    return "; ".join(prefix + _first(noted) for prefix, noted in said if noted)
+
+
+def _first(noted: list[Skipped]) -> str:
+    more = f", and {len(noted) - 1} more" if len(noted) > 1 else ""
+    return f"{noted[0].where}: {noted[0].why}{more}"
+
+
+def _balances(report: Report, ids: Mapping[int, int]) -> list[dict[str, JSON]]:
+    """Return the lines of each balance with the rollout that it is of."""
+    return [
+        {"rollout": ids[position], **line.to_json(), "short": line.short, "said": str(line)}
+        for position, lines in sorted(report.balances.items())
+        if position in ids
+        for line in lines
+    ]

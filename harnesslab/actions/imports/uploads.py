@@ -15,7 +15,7 @@ from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile as AnyUpload
 
 from harnesslab.accounts.models import User
-from harnesslab.actions.imports.importing import import_units
+from harnesslab.actions.imports.importing import ImportResult, import_units
 from harnesslab.actions.jobs.lifecycle import enqueue
 from harnesslab.core.errors import InvalidValue
 from harnesslab.formats.discovery import expand
@@ -73,7 +73,7 @@ def _spool(file: Upload, name: str, project: str, user: User) -> dict[str, Any]:
 
 
 def _answer(name: str, status: str, reason: str = "") -> dict[str, Any]:
-    return {"file": name, "status": status, "rollouts": [], "reason": reason, "skipped": [], "format": ""}
+    return asdict(ImportResult(name, status, reason=reason))
 
 
 def _spool_folder() -> Path:

@@ -13,13 +13,13 @@ from functools import partial
 from itertools import islice
 
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import Count, F
 from django.utils import timezone
 
 from harnesslab import queue
 from harnesslab.accounts.models import User
 from harnesslab.core.errors import Conflict, NotFound
-from harnesslab.store.models import Job, JobState
+from harnesslab.store.models import Engine, Job, JobState
 from harnesslab.store.models.jobs import ENDED
 from harnesslab.store.text import storable
 
@@ -37,6 +37,7 @@ def enqueue(
     total: int | None = None,
     queue_name: str = "cpu",
     group: str = "",
+    engine: str = "",
     silently: bool = False,
 ) -> Job:
     """Queue a job and wake a worker on commit; the same idempotency key gives the job that is already there.
@@ -54,6 +55,7 @@ def enqueue(
                 kind=kind,
                 queue=queue_name,
                 group=group,
+                engine=engine,
                 payload=payload,
                 idempotency_key=idempotency_key or None,
                 created_by=user,
@@ -99,17 +101,41 @@ def begin(kind: str, payload: dict[str, object], user: User | None = None) -> tu
 
 
 def claim(job_id: int) -> tuple[Job, str] | None:
-    """Take a queued job and return it with the lease to show; None where another worker has it."""
+    """Take a queued job and return it with the lease to show.
+
+    None where another worker has it, or where as many run on its engine as the ceiling allows.
+    """
     lease = secrets.token_hex(16)
     now = timezone.now()
-    taken = Job.objects.filter(pk=job_id, state=JobState.QUEUED).update(
-        state=JobState.RUNNING,
-        lease=lease,
-        lease_until=now + LEASE,
-        attempt=F("attempt") + 1,
-        started_at=now,
-    )
+    with transaction.atomic():
+        if not _has_room(job_id):
+            return None
+        taken = Job.objects.filter(pk=job_id, state=JobState.QUEUED).update(
+            state=JobState.RUNNING,
+            lease=lease,
+            lease_until=now + LEASE,
+            attempt=F("attempt") + 1,
+            started_at=now,
+        )
     return (Job.objects.get(pk=job_id), lease) if taken else None
+
+
+def _has_room(job_id: int) -> bool:
+    """Say whether fewer jobs run on a job's engine than its ceiling; the engine's row is the lock until it is taken."""
+    name = Job.objects.filter(pk=job_id).exclude(engine="").values_list("engine", flat=True).first()
+    if name is None:
+        return True
+    ceiling = (
+        Engine.objects.select_for_update().filter(name=name, retired=False).values_list("ceiling", flat=True).first()
+    )
+    return ceiling is None or Job.objects.filter(engine=name, state=JobState.RUNNING).count() < ceiling
+
+
+def pass_on(job_id: int) -> None:
+    """Wake a worker for another job of a queue, where this one still waits for room on its engine."""
+    name = Job.objects.filter(pk=job_id, state=JobState.QUEUED).values_list("queue", flat=True).first()
+    if name is not None:
+        wake_next(name)
 
 
 def heartbeat(job_id: int, lease: str, done: int | None = None, message: str | None = None) -> bool:
@@ -155,10 +181,22 @@ def give_back(job_id: int, lease: str) -> bool:
 
 
 def wake_next(queue_name: str) -> None:
-    """Wake a worker for the job that has waited longest in a queue, if one waits; a freed worker calls it."""
-    waiting = Job.objects.all().waiting(queue_name).values_list("pk", flat=True).first()
-    if waiting is not None:
-        queue.wake(waiting, queue_name)
+    """Wake a worker for the job that has waited longest in a queue, if one waits that can run; a freed worker calls it.
+
+    One whose engine is full waits on, and holds up no job of another engine.
+    """
+    waiting = Job.objects.all().waiting(queue_name).exclude(engine__in=_full())
+    first = waiting.values_list("pk", flat=True).first()
+    if first is not None:
+        queue.wake(first, queue_name)
+
+
+def _full() -> list[str]:
+    """Return the names of the engines on which as many jobs run as their ceilings allow."""
+    on_engines = Job.objects.filter(state=JobState.RUNNING).exclude(engine="")
+    running = dict(on_engines.values_list("engine").annotate(jobs=Count("pk")))
+    ceilings = Engine.objects.filter(name__in=running, retired=False).values_list("name", "ceiling")
+    return [name for name, ceiling in ceilings if running[name] >= ceiling]
 
 
 def has_ended(job_id: int) -> bool:

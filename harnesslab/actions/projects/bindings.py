@@ -9,16 +9,15 @@ from pathlib import Path
 from django.db import transaction
 
 from harnesslab.accounts.models import User
-from harnesslab.actions.reruns.lifecycle import harness_cache
+from harnesslab.actions.repositories import commit_of
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.measuring.experiments import Binding
-from harnesslab.runtime.driver.checkout import resolve
 from harnesslab.store.models import AuditEntry, Project
 from harnesslab.store.text import frozen, storable
 
 
 def bind(name: str, binding: Binding, user: User | None = None) -> Project:
-    """Say what a project measures, making it where it isn't there; raises `InvalidValue` or `CheckoutFailed`."""
+    """Say what a project measures, making it where it isn't there; raises `InvalidValue`."""
     shown = storable(name.strip(), 200)
     if not shown:
         raise InvalidValue("a project needs a name", where="project")
@@ -27,9 +26,10 @@ def bind(name: str, binding: Binding, user: User | None = None) -> Project:
         raise InvalidValue(f"not an absolute path: {repository!r}", where="repository", hint="workers run elsewhere")
     if repository:
         try:
-            resolve(repository, binding.branch, harness_cache())
+            commit_of(repository, binding.branch)
         except InvalidValue as error:
-            raise InvalidValue(error.what, where="branch", hint=error.hint) from None
+            where = "branch" if error.where == "revision" else error.where
+            raise InvalidValue(error.what, where=where, hint=error.hint) from None
     with transaction.atomic():
         project, _ = Project.objects.get_or_create(name=shown)
         project.binding = frozen(binding.to_json())

@@ -20,16 +20,21 @@ from harnesslab.queries.reruns.job_specs import Belonging, payload_of
 from harnesslab.queries.rollouts.listing import get_rollout
 from harnesslab.store.models import Job, Rollout
 from harnesslab.store.models.jobs import ENDED
-from harnesslab.store.text import as_object, frozen, thawed
+from harnesslab.store.text import as_object, frozen, storable, thawed
 
 log = logging.getLogger(__name__)
 
 
 def order(recipe: Recipe, belonging: Belonging, *, user: User | None = None, key: str = "") -> Job:
     """Queue a fresh rollout of a case; the same key gives the job that is already there."""
-    total = recipe.case.budgets.steps
     return jobs.enqueue(
-        reruns.KIND, _payload(recipe, belonging), idempotency_key=key, user=user, total=total, queue_name=reruns.QUEUE
+        reruns.KIND,
+        _payload(recipe, belonging),
+        idempotency_key=key,
+        user=user,
+        total=recipe.case.budgets.steps,
+        queue_name=reruns.QUEUE,
+        engine=storable(recipe.engine, 200),
     )
 
 
@@ -40,6 +45,7 @@ def order_all(recipes: Iterable[tuple[Recipe, Belonging]], *, group: str, user: 
             kind=reruns.KIND,
             queue=reruns.QUEUE,
             group=group,
+            engine=storable(recipe.engine, 200),
             payload=_payload(recipe, belonging),
             idempotency_key=f"{group} {digest(recipe.case.name)[:16]} {belonging.trial}",
             total=recipe.case.budgets.steps,

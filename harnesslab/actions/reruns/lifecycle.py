@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
-from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from harnesslab.accounts.models import User
 from harnesslab.actions.comparisons import keep_paths
 from harnesslab.actions.jobs import lifecycle as jobs
+from harnesslab.actions.repositories import commit_of
 from harnesslab.core.contracts.contract import Contract, Level
 from harnesslab.core.errors import Conflict, InvalidValue
 from harnesslab.core.running.predicates import Predicate
 from harnesslab.core.running.recipe import DRAWN, SAME, Recipe
 from harnesslab.core.running.record import flows_on
-from harnesslab.core.running.rerun import RerunPlan, controls, unsafe_fork
+from harnesslab.core.running.rerun import RerunPlan, asks_engine, controls, unsafe_fork
 from harnesslab.core.running.rollout import UNSCORABLE
 from harnesslab.queries.comparisons.comparison import readers_of
 from harnesslab.queries.engines import engine_named
 from harnesslab.queries.reruns.listing import get_rerun, recipe_of, rerun_plan_of
-from harnesslab.queries.reruns.paths import parted_by_retry, same_as, strictest, unmoved
+from harnesslab.queries.reruns.paths import never_live, parted_by_retry, same_as, strictest, unmoved
 from harnesslab.queries.reruns.previews import refusal
 from harnesslab.queries.rollouts.listing import get_rollout
 from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.requests.reruns import RegressionMeasurementRequest
-from harnesslab.runtime.driver.checkout import resolve
 from harnesslab.store.models import AuditEntry, RegressionCase, Rerun, Rollout
 from harnesslab.store.text import storable
 
@@ -63,9 +61,9 @@ def request(
             )
             if user is not None:
                 AuditEntry.objects.create(user=user, action="rerun", subject=f"rollout {rollout_id}", detail=rerun.plan)
-            steps = recipe_of(rerun.parent).case.budgets.steps
+            recipe = recipe_of(rerun.parent)
             for attempt in range(plan.attempts):
-                _enqueue(rerun, plan, attempt, user, steps)
+                _enqueue(rerun, recipe, plan, attempt, user)
     except IntegrityError:
         if (known := _known(key, rollout_id, asked, regression)) is None:
             raise
@@ -106,28 +104,23 @@ def _by_commit(recipe: Recipe, plan: RerunPlan) -> RerunPlan:
     """Name a plan's harness revision by its commit; nothing where that is the recorded one."""
     if not plan.revision or not recipe.harness.repository:
         return plan
-    commit = resolve(recipe.harness.repository, plan.revision, harness_cache())
+    commit = commit_of(recipe.harness.repository, plan.revision)
     return msgspec.structs.replace(plan, revision="" if commit == recipe.harness.revision else commit)
 
 
-def _enqueue(rerun: Rerun, plan: RerunPlan, attempt: int, user: User | None, steps: int) -> None:
+def _enqueue(rerun: Rerun, recipe: Recipe, plan: RerunPlan, attempt: int, user: User | None) -> None:
     root_seed = "" if plan.seed == SAME else str(secrets.randbits(63)) if plan.seed == DRAWN else plan.seed
     jobs.enqueue(
         KIND,
         {"rerun": rerun.pk, "attempt": attempt, "root_seed": root_seed},
         idempotency_key=f"rerun {rerun.pk} attempt {attempt}",
         user=user,
-        total=steps,
+        total=recipe.case.budgets.steps,
         queue_name=QUEUE,
         group=f"rerun {rerun.pk}",
+        engine=storable(plan.engine or recipe.engine, 200) if asks_engine(recipe, plan) else "",
         silently=attempt >= WOKEN,
     )
-
-
-def harness_cache() -> Path:
-    """Return the folder where harness revisions are kept."""
-    home: Path = settings.CONFIG.home
-    return home / "harnesses"
 
 
 def cancel(rerun_id: int) -> int:
@@ -152,10 +145,12 @@ def conclude(rollout: Rollout, *, diverged: bool) -> Conclusion:
     rerun = get_rerun(rollout.rerun_id)
     contract = Contract(Level(rerun.level))
     keep_paths(readers_of(rerun.parent_id, rollout.pk), contract)
-    bad = _bad(rerun.regression, rollout)
+    bad, plan = _bad(rerun.regression, rollout), rerun_plan_of(rerun)
+    if not plan.self_test and (why := never_live(plan, rollout, diverged=diverged)):
+        return Conclusion(None, bad, why)
     same = same_as(rerun.parent, rollout, contract, diverged=diverged)
     if same is False and not diverged:
-        if rerun_plan_of(rerun).self_test:
+        if plan.self_test:
             same = unmoved(rerun.parent, rollout, contract)
         elif parted_by_retry(rerun.parent, rollout, contract):
             return Conclusion(None, bad, RETRIED)

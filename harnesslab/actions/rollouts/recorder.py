@@ -21,7 +21,7 @@ from harnesslab.core.contracts.requests import RequestDigests
 from harnesslab.core.contracts.trace_reader import kind_of
 from harnesslab.core.errors import Conflict
 from harnesslab.core.measuring.trace_statistics import Tally, TraceStatistics, trace_statistics
-from harnesslab.core.running.rollout import Outcome, Recording
+from harnesslab.core.running.rollout import Outcome, Recording, crash_origin
 from harnesslab.core.trace import packing, seals
 from harnesslab.core.trace.events import ModelCall, RolloutEnded
 from harnesslab.core.trace.trace import Trace, TraceBuilder
@@ -80,7 +80,11 @@ class Recorder:
 
     @transaction.atomic
     def _open(self, facts: Recording) -> Rollout:
-        rollout = new_row(replace(facts, outcome=Outcome.RUNNING, trace=self.builder.trace()), None)
+        rollout = new_row(
+            replace(facts, outcome=Outcome.RUNNING, trace=self.builder.trace()),
+            None,
+            bound=bool(self._placement.recipe),
+        )
         rollout.started_at = rollout.started_at or timezone.now()
         for name, value in {**self._placement.columns(), **running_columns(self._tally)}.items():
             setattr(rollout, name, value)
@@ -163,6 +167,7 @@ def _pack(rollout_id: int, trace: Trace, head: bytes, ending: RolloutEnding, sta
         head=head,
         path=path.head,
         outcome=ending.outcome,
+        crash_origin=crash_origin(ending.outcome, ending.facts or {}) or "",
         reward=ending.reward,
         ended_at=now,
         events=len(trace.events),

@@ -18,7 +18,7 @@ from harnesslab.core.contracts.requests import RequestDigests
 from harnesslab.core.contracts.trace_reader import kind_of
 from harnesslab.core.errors import InvalidValue, LimitExceeded
 from harnesslab.core.measuring.trace_statistics import trace_statistics
-from harnesslab.core.running.rollout import Recording
+from harnesslab.core.running.rollout import STATED, Recording, Replayability, crash_origin, offered
 from harnesslab.core.trace import packing, seals
 from harnesslab.core.trace.events import ModelCall
 from harnesslab.core.trace.trace import Trace
@@ -169,8 +169,12 @@ def event_rows(rollout_id: int, trace: Trace, chain: list[bytes]) -> Iterator[tu
         )
 
 
-def new_row(recording: Recording, source: SourceFile | None) -> Rollout:
-    """Make the unsaved row of a recording, with the rows it refers to; its trace is not counted yet."""
+def new_row(recording: Recording, source: SourceFile | None, *, bound: bool = False) -> Rollout:
+    """Make the unsaved row of a recording, with the rows it refers to; its trace is not counted yet.
+
+    `bound` says that a worker can run its harness.
+    """
+    replayability, missing = offered(recording.replayability, recording.missing, bound=bound)
     project, _ = Project.objects.get_or_create(name=storable(recording.project, 200) or "imported")
     panel, _ = Panel.objects.get_or_create(project=project, name=storable(recording.panel, 200))
     case, _ = Case.objects.get_or_create(panel=panel, name=storable(recording.case, 400))
@@ -184,10 +188,11 @@ def new_row(recording: Recording, source: SourceFile | None) -> Rollout:
         position=recording.source.position,
         trial=recording.trial,
         outcome=recording.outcome,
+        crash_origin=crash_origin(recording.outcome, recording.facts) or "",
         reward=_finite(recording.reward),
         origin=recording.origin,
-        grade=recording.replayability,
-        missing=storable(recording.missing),
+        grade=replayability,
+        missing=storable(missing),
         model=storable(recording.model, 200),
         engine=storable(recording.engine, 200),
         harness=storable(recording.harness, 200),
@@ -196,7 +201,7 @@ def new_row(recording: Recording, source: SourceFile | None) -> Rollout:
         search=_search_text(recording),
         events=len(recording.trace.events),
         budgets={storable(name): value for name, value in recording.budgets.items() if math.isfinite(value)},
-        facts=frozen(_without_experiment(recording)),
+        facts=frozen(_facts(recording, bound=bound)),
         started_at=recording.started_at,
         ended_at=recording.ended_at,
     )
@@ -210,8 +215,11 @@ def _experiment(project: Project, recording: Recording) -> Experiment:
     return row
 
 
-def _without_experiment(recording: Recording) -> dict[str, JSON]:
-    return {name: value for name, value in recording.facts.items() if name != "experiment"}
+def _facts(recording: Recording, *, bound: bool) -> dict[str, JSON]:
+    facts = {name: value for name, value in recording.facts.items() if name != "experiment"}
+    if recording.replayability is not Replayability.VIEW_ONLY and not bound:
+        facts[STATED] = recording.replayability.value
+    return facts
 
 
 def _search_text(recording: Recording) -> str:

@@ -84,7 +84,7 @@ def crash_before_first_call(a: TraceReader, b: TraceReader) -> Hypothesis | None
         if not isinstance(ended, RolloutEnded) or ended.outcome not in CUT_SHORT:
             continue
         error = ended.error or _last_error(reader)
-        cause = whose(ended, error)
+        cause = _ORIGINS.get(reader.identity.crash_origin) or whose(ended, error)
         named = f"“{short(error)}”" if error else "no error is recorded"
         what = "crashed" if ended.outcome == "crash" else f"was cut short ({ended.outcome.replace('_', ' ')})"
         why = f"{which} {what} before its first model call: {named}, {_WHOSE[cause]}"

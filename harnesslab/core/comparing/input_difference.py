@@ -22,6 +22,7 @@ from harnesslab.core.trace.events import (
     UserTurn,
 )
 from harnesslab.core.trace.messages import MessageView, text_of, view
+from harnesslab.core.trace.parts import other_parts
 
 ANSWERS = ("assistant", "model")
 """Roles of messages that a model gave."""
@@ -97,7 +98,17 @@ def _trace_back(
     if emitters is not None:
         return InputDifference(label, "model", "an earlier answer of the model differs", text_a, text_b, emitters)
     boundary, why = _producer(a, b, at_a, at_b, seen_a, seen_b)
+    if word := other_parts(one, two):
+        boundary, why = _other_part(boundary, word, a, at_a, seen_a)
     return InputDifference(label, boundary, why, text_a, text_b)
+
+
+def _other_part(boundary: str, word: str, reader: TraceReader, before: int, seen: MessageView) -> tuple[str, str]:
+    """Return (boundary, clause) of two messages that differ in a part alone, such as a picture."""
+    call = _tool_call(reader, before, seen) if seen.answers or seen.role == "tool" else None
+    if call is not None:
+        return f"tool:{call.name}", f"the tool returned another {word}"
+    return boundary, f"the {seen.role} message differs in its {word} alone"
 
 
 def _one_more(

@@ -17,6 +17,7 @@ from harnesslab.core.conditions.manifest import ConditionPair
 from harnesslab.core.contracts.trace_reader import TraceReader
 from harnesslab.core.trace.events import AnyEvent, UserTurn
 from harnesslab.core.trace.messages import text_of, view
+from harnesslab.core.trace.parts import other_parts
 
 PERSON, SIMULATOR, TEMPLATE = "person", "simulator", "template"
 _REFERENCE = re.compile(r"[a-z]+://[0-9a-f]{16,}")
@@ -53,8 +54,9 @@ def user_hypothesis(
 def _by_writer(
     left: UserTurn, right: UserTurn, row: Evidence, declared: Sequence[ConditionPair], *, opening: bool
 ) -> Hypothesis:
-    little = manner(row.a, row.b)
+    little, word = manner(row.a, row.b), other_parts(left.content, right.content)
     alone = f"; the two differ in {little.words} alone" if little else ""
+    alone = f" in its {word} alone" if word else alone
     what = "the opening message" if opening else "a message to the model"
     writers = {provenance(left), provenance(right)}
     if little is not None and little.blank:

@@ -27,6 +27,7 @@ from harnesslab.core.contracts.comparators import ContentReader
 from harnesslab.core.contracts.contract import RAW, Contract
 from harnesslab.core.contracts.trace_reader import TraceReader
 from harnesslab.core.trace.events import ModelCall, ToolCall
+from harnesslab.core.trace.parts import other_parts
 
 _LISTING = re.compile(
     r"(?:^|[\s;&|(/_\"])(?:ls|dir|find|tree|glob|listdir|scandir|walk|iterdir|list_?(?:files|dir\w*))\b"
@@ -175,6 +176,8 @@ def _result(left: ToolCall, right: ToolCall, declared: Sequence[ConditionPair]) 
 
 def _way(left: ToolCall, right: ToolCall, evidence: tuple[Evidence, ...]) -> tuple[str, bool]:
     """Return the clause for two results, and whether they differ in little: volatile text, order, spaces."""
+    if word := other_parts(left.result, right.result):
+        return f"the tool returned another {word}", False
     why = "the same call returned something else"
     if len(evidence) > 1:
         return why, False

@@ -25,6 +25,8 @@ class SourceIdentity:
     """Of the source's bytes."""
     position: int = 0
     """Among the rollouts of its source."""
+    crash_origin: str = ""
+    """Whose a crash was, as recorded; see `core.running.rollout.CrashOrigin`."""
 
 
 class TraceReader(Protocol):

@@ -43,6 +43,7 @@ class Reasons(msgspec.Struct, frozen=True):
     not_shown: tuple[str, ...] = ()
     provisional: bool = False
     trials: int | None = None
+    candidates: int | None = None
     gate: bool | None = None
     attributions: tuple[Attribution, ...] | None = None
     """None where nothing was attributed."""
@@ -62,7 +63,7 @@ class Reasons(msgspec.Struct, frozen=True):
 
 def reasons_of(document: Mapping[str, JSON]) -> Reasons:
     """Read a decision; parts that are not as they should be are left out, never an error."""
-    p, trials, gate = document.get("p"), document.get("trials"), document.get("gate")
+    p, gate = document.get("p"), document.get("gate")
     found, excluded = document.get("attribution"), document.get("excluded")
     return Reasons(
         refused=_text(document.get("refused")),
@@ -78,7 +79,8 @@ def reasons_of(document: Mapping[str, JSON]) -> Reasons:
         faults=_names(document.get("measurement_faults")),
         not_shown=_names(document.get("identity_not_shown")),
         provisional=document.get("provisional") is True,
-        trials=trials if isinstance(trials, int) and not isinstance(trials, bool) else None,
+        trials=_whole(document.get("trials")),
+        candidates=_whole(document.get("candidates")),
         gate=gate if isinstance(gate, bool) else None,
         attributions=_attributions(found) if isinstance(found, list) else None,
     )
@@ -116,7 +118,8 @@ def sentences(reasons: Reasons) -> list[str]:
         said.append(f"The baseline's verdict can't be trusted in {', '.join(reasons.baseline_untrusted)}.")
     said += [_secondary(each) for each in reasons.secondary]
     if reasons.p is not None:
-        said.append(f"Two-sided p = {reasons.p:.3g} ({reasons.method or 'method not stated'}).")
+        among = selected(reasons.candidates)
+        said.append(f"Two-sided p = {reasons.p:.3g} ({reasons.method or 'method not stated'}){among}.")
     if (count := reasons.attributable) is not None:
         said.append(attributed(*count))
     if reasons.faults:
@@ -129,6 +132,13 @@ def sentences(reasons: Reasons) -> list[str]:
         )
         said.append(f"{unknown} on both sides, since unknown somewhere: {listed(reasons.not_shown)}.")
     return said
+
+
+def selected(candidates: int | None) -> str:
+    """Say beside a p-value that the candidate is one of several that were tried; nothing for the only one."""
+    if candidates is None or candidates < 2:
+        return ""
+    return f", of one of {candidates} candidates tried on these cases, not corrected for choosing among them"
 
 
 def attributed(explained: int, flips: int) -> str:
@@ -194,6 +204,10 @@ def _items(value: JSON) -> list[Mapping[str, JSON]]:
 
 def _names(value: JSON) -> tuple[str, ...]:
     return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
+
+
+def _whole(value: JSON) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _text(value: JSON) -> str:

@@ -8,6 +8,7 @@ REASONS = {
     "no_net_improvement": "no gain: neither more cases nor a secondary reward decides for it",
     "regressed_baseline_tasks": "loses cases that the baseline solves",
     "infra_sensitive_verdict": "cases that can't be trusted could turn the decision",
+    "crashed_everywhere": "crashed in every trial, by its own doing",
     "not_measured": "not every case of it could be measured",
     "significant_improvement": "better than its baseline by the paired test at 5 %",
     "no_significant_improvement": "not shown to be better by the paired test at 5 %",

@@ -26,6 +26,8 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the engine is certified to repeat its answers."""
     provisional: bool
     trials: int
+    candidates: int | None = None
+    """How many candidates were tried so far, this one included: the best of many looks better than it is."""
 
     def beside(self, decision: Decision) -> dict[str, JSON]:
         """Return one document of both, under the names that imported decisions have."""

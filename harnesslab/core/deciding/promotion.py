@@ -16,9 +16,10 @@ import msgspec
 from harnesslab.core.canonical import JSON
 from harnesslab.core.deciding.secondary import ALL, FavouredSide, Metric, Secondary
 from harnesslab.core.errors import Conflict
-from harnesslab.core.measuring.cells import Cells, solved_cases, untrusted_cases
+from harnesslab.core.measuring.cells import Cells, all_crashed, by_rule, solved_cases, untrusted_cases
 from harnesslab.core.measuring.experiments import Verdict
 from harnesslab.core.measuring.paired import paired_test
+from harnesslab.core.running.rollout import RATE_RULE
 
 REGRESSED = "regressed_baseline_tasks"
 IMPROVED = "strict_improvement_without_regression"
@@ -26,6 +27,7 @@ SECONDARY = "secondary_reward_improvement"
 NO_GAIN = "no_net_improvement"
 SENSITIVE = "infra_sensitive_verdict"
 SIGNIFICANT, NOT_SIGNIFICANT = "significant_improvement", "no_significant_improvement"
+CRASHED = "crashed_everywhere"
 ALPHA = 0.05
 
 
@@ -105,20 +107,35 @@ class _View:
         return not self.regressions and (self.gain > 0 or (self.gain == 0 and self.breaks_tie))
 
 
-class StrictPareto:
+class _Ruled:
+    """A criterion under a rule of what is a sample; its name says which, but for the first."""
+
+    title = ""
+
+    def __init__(self, rule: int = RATE_RULE) -> None:
+        self.rule = rule
+        self.name = self.title if rule == 1 else f"{self.title}@{rule}"
+
+    def _reason(self, reason: str, verdict: Verdict, candidate: Cells) -> str:
+        return CRASHED if verdict is Verdict.REJECTED and all_crashed(candidate) else reason
+
+
+class StrictPareto(_Ruled):
     """Any regression rejects; an exact tie falls to the secondary rewards in order, of which the first decisive wins.
 
     Where counting the candidate's untrusted cases as all failed or as all solved gives different verdicts, it is
     `invalid_infra`.
     """
 
-    name = "strict_pareto"
+    title = "strict_pareto"
 
-    def __init__(self, secondary: Iterable[Metric] = ALL) -> None:
+    def __init__(self, secondary: Iterable[Metric] = ALL, *, rule: int = RATE_RULE) -> None:
+        super().__init__(rule)
         self._secondary = tuple(secondary)
 
     def decide(self, baseline: Cells, candidate: Cells) -> Decision:
         """Return the decision."""
+        baseline, candidate = by_rule(baseline, self.rule), by_rule(candidate, self.rule)
         before, after = frozenset(solved_cases(baseline)), frozenset(solved_cases(candidate))
         untrusted = frozenset(untrusted_cases(candidate))
         extremes = self._extremes(before, after, baseline, untrusted)
@@ -128,7 +145,8 @@ class StrictPareto:
             return self._decision(baseline, worst, untrusted, Verdict.INVALID_INFRA, SENSITIVE)
         shown = self._view(baseline, candidate, before, after, untrusted)
         verdict = Verdict.PROMOTED if shown.promotes else Verdict.REJECTED
-        return self._decision(baseline, shown, untrusted, verdict, shown.reason)
+        reason = self._reason(shown.reason, verdict, candidate)
+        return self._decision(baseline, shown, untrusted, verdict, reason)
 
     def _extremes(
         self, before: frozenset[str], after: frozenset[str], baseline: Cells, untrusted: frozenset[str]
@@ -171,7 +189,7 @@ class StrictParetoBothSides(StrictPareto):
     """`StrictPareto` that brackets the baseline's untrusted cases too: a baseline that failed for the sake of
     infrastructure makes no candidate look better."""
 
-    name = "strict_pareto_both_sides"
+    title = "strict_pareto_both_sides"
 
     def _extremes(
         self, before: frozenset[str], after: frozenset[str], baseline: Cells, untrusted: frozenset[str]
@@ -181,20 +199,22 @@ class StrictParetoBothSides(StrictPareto):
         return sides if untrusted or doubtful else [(before, after)]
 
 
-class Paired:
+class Paired(_Ruled):
     """Promotes where a paired test over cases says better at 5 %: exact McNemar at one trial a case, else the
     sign-flip test. Untrusted trials are no samples; they are named."""
 
-    name = "paired_test"
+    title = "paired_test"
 
     def decide(self, baseline: Cells, candidate: Cells) -> Decision:
         """Return the decision."""
+        baseline, candidate = by_rule(baseline, self.rule), by_rule(candidate, self.rule)
         test = paired_test(baseline, candidate)
         better = test.p <= ALPHA and test.difference > 0
         before, after = solved_cases(baseline), solved_cases(candidate)
+        verdict = Verdict.PROMOTED if better else Verdict.REJECTED
         return Decision(
-            outcome=Verdict.PROMOTED if better else Verdict.REJECTED,
-            reason=SIGNIFICANT if better else NOT_SIGNIFICANT,
+            outcome=verdict,
+            reason=self._reason(SIGNIFICANT if better else NOT_SIGNIFICANT, verdict, candidate),
             criterion=self.name,
             candidate_solved=tuple(sorted(after)),
             baseline_solved=tuple(sorted(before)),
@@ -217,5 +237,14 @@ def _compared(metrics: Iterable[Metric], baseline: Cells, candidate: Cells) -> t
     return tuple(found)
 
 
-CRITERIA: Mapping[str, Criterion] = {each.name: each for each in (StrictPareto(), StrictParetoBothSides(), Paired())}
-"""The criteria that come with the lab, by name."""
+_EVERY: tuple[Criterion, ...] = (
+    StrictPareto(),
+    StrictParetoBothSides(),
+    Paired(),
+    StrictPareto(rule=1),
+    StrictParetoBothSides(rule=1),
+    Paired(rule=1),
+)
+CRITERIA: Mapping[str, Criterion] = {each.name: each for each in _EVERY}
+"""The criteria of the lab, by name; `strict_pareto`, of the first rule, decides as harness-training does."""
+DEFAULT = StrictPareto().name

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from harnesslab.core.measuring.cells import Cell, by_case, solved_cases
 from harnesslab.core.measuring.trace_statistics import TraceStatistics
-from harnesslab.core.running.rollout import UNCOUNTED, Outcome
+from harnesslab.core.running.rollout import Outcome
 
 
 class TokenKind(StrEnum):
@@ -149,7 +149,7 @@ def calls_of(statistics: TraceStatistics, view: View) -> int:
 
 def identity(cells: Iterable[Cell], view: View) -> Identity:
     """Add the rollouts up."""
-    solved = steps = calls = tokens = rollouts = served = 0
+    solved = steps = calls = tokens = rollouts = served = lump = 0
     left_out: list[int] = []
     for cell in cells:
         spent = None if cell.anatomy is None else tokens_of(cell.anatomy, view)
@@ -162,9 +162,12 @@ def identity(cells: Iterable[Cell], view: View) -> Identity:
         calls += calls_of(cell.anatomy, view)
         served += cell.anatomy.served
         tokens += spent
+        lump += spent > 0 and not calls_of(cell.anatomy, view)
     unpaid = f"all {served:,} answers were served from a cache" if served else "the model was never asked"
-    no_call = "" if calls else unpaid if rollouts else "no rollout states its tokens"
-    no_solve = no_call or ("" if solved else f"none of {rollouts:,} rollouts was solved")
+    nothing = "" if calls or lump else unpaid if rollouts else "no rollout states its tokens"
+    no_solve = nothing or ("" if solved else f"none of {rollouts:,} rollouts was solved")
+    # tokens that are known of a whole rollout alone belong to no call or step of it
+    no_call = f"{lump:,} of {rollouts:,} rollouts state their tokens as a whole, without calls" if lump else nothing
     return Identity(
         rollouts=rollouts,
         left_out=tuple(left_out),
@@ -175,7 +178,7 @@ def identity(cells: Iterable[Cell], view: View) -> Identity:
         per_solve=Ratio(tokens, solved, no_solve),
         per_call=Ratio(tokens, calls, no_call),
         calls_per_step=Ratio(calls, steps, no_call or ("" if steps else "no step was made")),
-        steps_per_solve=Ratio(steps, solved, no_solve),
+        steps_per_solve=Ratio(steps, solved, no_call or no_solve),
     )
 
 
@@ -212,4 +215,4 @@ def chosen(experiments: Sequence[Sequence[Cell]], which: Cases) -> list[list[Cel
 
 
 def _measured(cells: Sequence[Cell]) -> bool:
-    return any(cell.outcome not in UNCOUNTED for cell in cells)
+    return any(cell.is_sample for cell in cells)

@@ -9,7 +9,7 @@ from harnesslab.core.efficiency.factors import Ratio
 from harnesslab.core.measuring.askings import Repair
 from harnesslab.core.measuring.cells import Cell
 from harnesslab.core.measuring.trace_statistics import TraceStatistics
-from harnesslab.core.running.rollout import UNCOUNTED, Outcome
+from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.trace.tool_uses import ToolUse
 
 
@@ -87,7 +87,7 @@ def faults(cells: Iterable[Cell]) -> Faults:
 
 def submits(cells: Iterable[Cell]) -> Submits:
     """Split the solve rate."""
-    scored = [cell for cell in cells if cell.outcome not in UNCOUNTED]
+    scored = [cell for cell in cells if cell.is_sample]
     known = [cell for cell in scored if cell.anatomy is not None and cell.anatomy.submitted is not None]
     handed_in = sum(cell.anatomy is not None and cell.anatomy.submitted is True for cell in known)
     solved = sum(cell.outcome is Outcome.SOLVED for cell in known)

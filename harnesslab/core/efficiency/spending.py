@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from harnesslab.core.efficiency.factors import Ratio, View, calls_of, tokens_of
 from harnesslab.core.measuring.cells import Cell
-from harnesslab.core.running.rollout import UNCOUNTED, Outcome
+from harnesslab.core.running.rollout import CrashOrigin, Outcome, is_sample
 
 MOST = 5
 MILLION = 1_000_000
@@ -20,7 +20,7 @@ class Score(StrEnum):
     SOLVED = "solved"
     FAILED = "failed"
     UNSCORED = "unscored"
-    """Crashed, interrupted, failed by infrastructure or without a verdict: no sample of the case."""
+    """Interrupted, failed by infrastructure, crashed by none of its own doing or without a verdict: no sample."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +81,11 @@ class BilledCost:
     why: str = ""
 
 
-def score(outcome: Outcome) -> Score:
+def score(outcome: Outcome, origin: CrashOrigin | None = None) -> Score:
     """Say what a rollout's tokens were spent on."""
     if outcome is Outcome.SOLVED:
         return Score.SOLVED
-    return Score.UNSCORED if outcome in UNCOUNTED else Score.FAILED
+    return Score.FAILED if is_sample(outcome, origin) else Score.UNSCORED
 
 
 def spending(cells: Iterable[Cell], view: View) -> Spending:
@@ -96,7 +96,7 @@ def spending(cells: Iterable[Cell], view: View) -> Spending:
         spent = None if cell.anatomy is None else tokens_of(cell.anatomy, view)
         if cell.anatomy is None or spent is None:
             continue
-        calls, group = calls_of(cell.anatomy, view), score(cell.outcome)
+        calls, group = calls_of(cell.anatomy, view), score(cell.outcome, cell.crash_origin)
         groups[group] = _plus(groups[group], spent, calls)
         if group is not Score.SOLVED:
             wasted[cell.case] = _plus(wasted.get(cell.case, Spent()), spent, calls)

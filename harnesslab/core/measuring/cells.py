@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from harnesslab.core.measuring.trace_statistics import TraceStatistics
-from harnesslab.core.running.rollout import VERDICT_UNTRUSTED, Outcome
+from harnesslab.core.running.rollout import OWN_CRASHES, VERDICT_UNTRUSTED, CrashOrigin, Outcome, is_sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +25,23 @@ class Cell:
     input: int | None = None
     output: int | None = None
     cached: int | None = None
+    crash_origin: CrashOrigin | None = None
+    """Of a crash."""
     path: bytes = b""
     """Digest of its whole path; equal paths behaved equally."""
     anatomy: TraceStatistics | None = None
     superseded: tuple[int, ...] = ()
     """Earlier rollouts of the same case and trial, which don't count."""
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether it enters rates; see `core.running.rollout.is_sample`."""
+        return is_sample(self.outcome, self.crash_origin)
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether its verdict can be trusted: a crash of its own making is a failure."""
+        return self.outcome not in VERDICT_UNTRUSTED or self.crash_origin in OWN_CRASHES
 
 
 Cells: TypeAlias = Mapping[str, Sequence[Cell]]
@@ -50,5 +62,18 @@ def solved_cases(cases: Cells) -> set[str]:
 
 
 def untrusted_cases(cases: Cells) -> set[str]:
-    """Return the cases with a trial whose verdict can't be trusted: crash, infrastructure, interrupted, not judged."""
-    return {case for case, cells in cases.items() if any(cell.outcome in VERDICT_UNTRUSTED for cell in cells)}
+    """Return the cases with a trial whose verdict can't be trusted: infrastructure, interrupted, not judged, lost."""
+    return {case for case, cells in cases.items() if not all(cell.is_trusted for cell in cells)}
+
+
+def by_rule(cases: Cells, rule: int) -> Cells:
+    """Return cells as a rule counts them: by the first no crash is a sample, whoever made it."""
+    if rule > 1:
+        return cases
+    return {case: [replace(cell, crash_origin=None) for cell in cells] for case, cells in cases.items()}
+
+
+def all_crashed(cases: Cells) -> bool:
+    """Say whether every trial ended in a crash of its own making."""
+    cells = [cell for each in cases.values() for cell in each]
+    return bool(cells) and all(cell.crash_origin in OWN_CRASHES for cell in cells)

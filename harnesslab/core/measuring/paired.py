@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harnesslab.core.measuring.cells import Cell, Cells
-from harnesslab.core.running.rollout import UNCOUNTED, Outcome
+from harnesslab.core.running.rollout import Outcome
 
 EXACT = 14
 """Up to so many differing cases every assignment of signs is tried."""
@@ -83,7 +83,7 @@ def _signed(values: Sequence[float], signs: Sequence[int]) -> list[float]:
 
 
 def _counted(cells: Sequence[Cell]) -> list[Cell]:
-    return [cell for cell in cells if cell.outcome not in UNCOUNTED]
+    return [cell for cell in cells if cell.is_sample]
 
 
 def _rate(cells: Sequence[Cell]) -> float | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from harnesslab.core.measuring.cells import Cells
-from harnesslab.core.running.rollout import UNCOUNTED, Outcome
+from harnesslab.core.running.rollout import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def recurrence(experiments: Iterable[Cells]) -> Recurrence:
     for cases in experiments:
         for case, cells in cases.items():
             count = counts.setdefault(case, [0, 0])
-            counted = [cell.outcome for cell in cells if cell.outcome not in UNCOUNTED]
+            counted = [cell.outcome for cell in cells if cell.is_sample]
             if counted:
                 count[0] += all(outcome is Outcome.SOLVED for outcome in counted)
                 count[1] += 1

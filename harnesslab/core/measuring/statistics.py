@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harnesslab.core.errors import InvalidValue
-from harnesslab.core.running.rollout import UNCOUNTED, Outcome
+from harnesslab.core.measuring.quantiles import beta_quantile, t_quantile
+from harnesslab.core.running.rollout import CrashOrigin, Outcome, is_sample
 
 Z95 = 1.959963984540054
 """The 97.5 % point of the standard normal distribution."""
+_ROUNDING = 1e-24
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +48,17 @@ def wilson(k: int, n: int, z: float = Z95) -> tuple[float, float]:
     return low, high
 
 
-def case_rate(outcomes: Sequence[Outcome]) -> Rate:
-    """Return the solve rate of one case over its trials; failed, timed-out and refused trials stay in."""
-    excluded: dict[str, int] = {}
-    for outcome in outcomes:
-        if outcome in UNCOUNTED:
-            excluded[outcome.value] = excluded.get(outcome.value, 0) + 1
-    n = len(outcomes) - sum(excluded.values())
-    k = sum(outcome is Outcome.SOLVED for outcome in outcomes)
+def case_rate(trials: Sequence[tuple[Outcome, CrashOrigin | None]], *, beside: Mapping[str, int] | None = None) -> Rate:
+    """Return the solve rate of one case over its trials; failed, timed-out and refused trials stay in.
+
+    `beside` are trials that are no samples for another reason, by its name.
+    """
+    excluded = Counter(beside or {})
+    excluded.update(outcome.value for outcome, origin in trials if not is_sample(outcome, origin))
+    n = sum(is_sample(outcome, origin) for outcome, origin in trials)
+    k = sum(outcome is Outcome.SOLVED for outcome, _ in trials)
     low, high = wilson(k, n)
-    return Rate(k, n, low, high, excluded)
+    return Rate(k, n, low, high, dict(excluded))
 
 
 def pass_at_k(k_solved: int, n: int, k: int) -> float:
@@ -72,14 +75,42 @@ def pass_hat_k(k_solved: int, n: int, k: int) -> float:
     return math.comb(k_solved, k) / math.comb(n, k)
 
 
-def cluster_bootstrap(cases: Sequence[tuple[int, int]], *, seed: int, draws: int = 2000) -> tuple[float, float]:
-    """Return a 95 % percentile interval of the mean case rate, drawing whole cases (k, n) with replacement.
+@dataclass(frozen=True, slots=True)
+class ClusterInterval:
+    """A 95 % interval of a mean over cases, and what it rests on."""
 
-    Trials of one case are not independent, so the case is the unit that is drawn. Cases with n = 0 are left out.
+    low: float
+    high: float
+    effective: float
+    """The effective number of trials n*: of independent trials that would tell as much."""
+    alike: bool = False
+    """Whether all cases have one rate, so that nothing is known of their spread and n* is the number of cases."""
+
+
+def clopper_pearson(k: float, n: float) -> tuple[float, float]:
+    """Return the exact 95 % interval for k of n, which need not be whole (C. J. Clopper, E. S. Pearson 1934)."""
+    low = beta_quantile(0.025, k, n - k + 1) if k > 0 else 0.0
+    high = beta_quantile(0.975, k + 1, n - k) if k < n else 1.0
+    return low, high
+
+
+def korn_graubard(cases: Sequence[tuple[int, int]]) -> ClusterInterval:
+    """Return a 95 % interval of the mean case rate, cases (k, n) being clusters of trials; (0, 1) without a trial.
+
+    E. L. Korn, B. I. Graubard, Survey Methodology 24 (1998): an exact interval at the effective number of trials, that
+    of the mean's variance between cases, with t by cases - 1. It is kept between 1 and the number of trials. Where
+    the variance is 0, as of cases that all fail, n* is the number of cases.
     """
     rates = [k / n for k, n in cases if n]
+    trials, count = sum(n for _, n in cases), len(rates)
     if not rates:
-        return 0.0, 1.0
-    generator = random.Random(seed)  # noqa: S311 - a statistic, not a secret
-    means = sorted(math.fsum(generator.choices(rates, k=len(rates))) / len(rates) for _ in range(draws))
-    return means[int(0.025 * draws)], means[min(draws - 1, math.ceil(0.975 * draws) - 1)]
+        return ClusterInterval(0.0, 1.0, 0.0)
+    mean = math.fsum(rates) / count
+    variance = math.fsum((rate - mean) ** 2 for rate in rates) / (count * (count - 1)) if count > 1 else 0.0
+    if variance <= _ROUNDING:
+        effective, alike = float(count), True
+    else:
+        ratio = t_quantile(0.975, trials - 1) / t_quantile(0.975, count - 1)
+        effective, alike = mean * (1 - mean) / variance * ratio**2, False
+    effective = min(max(effective, 1.0), float(trials))
+    return ClusterInterval(*clopper_pearson(mean * effective, effective), effective, alike)

@@ -16,15 +16,17 @@ import msgspec
 from harnesslab.core.canonical import JSON
 from harnesslab.core.measuring.askings import Askings, Repair
 from harnesslab.core.running.rollout import Outcome
-from harnesslab.core.trace.answers import served, spent, stated_usage
-from harnesslab.core.trace.events import AnyEvent, HarnessAction, ModelCall, ToolCall, Verification
+from harnesslab.core.trace.answers import REQUESTOR, USER, is_served, served, spent, stated_usage
+from harnesslab.core.trace.events import AnyEvent, HarnessAction, ModelCall, RolloutEnded, ToolCall, Verification
+from harnesslab.core.trace.stated import total_usage
 from harnesslab.core.trace.tool_uses import LARGEST, ToolUse, named, time_of
 from harnesslab.core.trace.trace import Trace
 
-VERSION = 2
+VERSION = 3
 """Of the counter. It grows with each change by which a stored trace would be counted otherwise; `harnesslab recount`
 and the sweeper bring stored rows to it. What version 1 wrote states none: it took answers from a record for spent
-tokens in the columns, and an unstated time for 0 s."""
+tokens in the columns, and an unstated time for 0 s. Version 2 did not say whether the verdict was served, and took no
+totals that a source states for the whole where no call states any."""
 _NOTHING_ASKED = {"input": 0, "cached": 0, "output": 0, "reasoning": 0, "model": 0.0, "waited": 0.0}
 _SECONDS = ("waited", "model", "tool", "verify")
 _HANDED_IN = frozenset({Outcome.SOLVED, Outcome.FAILED_VERIFICATION, Outcome.VERIFY_TIMEOUT})
@@ -39,12 +41,14 @@ class TraceStatistics(msgspec.Struct, frozen=True, omit_defaults=True):
     steps: int = 0
     """Turns: steps at which a model was asked."""
     actions: int = 0
-    """Tool calls, those that the harness added by itself included; what harness-training calls steps used."""
+    """Tool calls, those that the harness added by itself included and those of a simulated user not; what
+    harness-training calls steps used."""
     calls: int = 0
     """Model calls that an engine answered; those served from a cache or a record are in `served`."""
     served: int = 0
     input: int | None = None
-    """Tokens spent, cached ones included: of the calls in `calls`, and of failed requests that state any.
+    """Tokens spent, cached ones included: of the calls in `calls`, and of failed requests that state any; where none
+    does, what the source states for the whole rollout.
 
     0 where every request was served. A call that states none adds nothing: see `unstated`.
     """
@@ -78,6 +82,8 @@ class TraceStatistics(msgspec.Struct, frozen=True, omit_defaults=True):
     verify: float | None = None
     elapsed: float | None = None
     """Seconds from the first event that states its time to the last."""
+    verdict_served: bool = False
+    """Whether the last verdict came from a record: it says nothing of this rollout."""
     tests_passed: int | None = None
     tests: int | None = None
 
@@ -114,7 +120,7 @@ class Tally:
         self._billable = self._free = 0
         self._askings = Askings()
         self._firings: dict[str, dict[int, None]] = {}
-        self._judged = False
+        self._judged = self._verdict_served = False
         self._tests: tuple[int, int] | None = None
 
     @classmethod
@@ -132,6 +138,8 @@ class Tally:
         match event:
             case ModelCall():
                 self._model(event)
+            case ToolCall() if event.extra.get(REQUESTOR) == USER:
+                pass  # no action of the agent
             case ToolCall():
                 self._askings.ran(event)
                 self._numbers["actions"] += 1
@@ -140,6 +148,8 @@ class Tally:
                 self._firings.setdefault(named(self._firings, mechanism), {})[event.step] = None
             case Verification():
                 self._verified(event)
+            case RolloutEnded():
+                self._ended(event)
             case _:
                 pass
 
@@ -170,6 +180,7 @@ class Tally:
             repairs=askings.repairs,
             tools=askings.tools.whole(),
             firings={name: tuple(steps) for name, steps in self._firings.items()},
+            verdict_served=self._verdict_served,
             tests_passed=passed,
             tests=tests,
         )
@@ -194,8 +205,22 @@ class Tally:
             self._numbers["served" if free else "calls"] += 1
             self._numbers["unstated"] += not free and tokens.input is None and tokens.output is None
 
+    def _ended(self, event: RolloutEnded) -> None:
+        """Take the totals that the source states for the whole, where no call states any."""
+        if self._free or {"input", "output"} & self._sums.keys():
+            return
+        whole = total_usage(event)
+        for name, value in (
+            ("input", whole.input),
+            ("output", whole.output),
+            ("cached", whole.cache_read),
+            ("reasoning", whole.reasoning),
+        ):
+            self._sum(name, value)
+
     def _verified(self, event: Verification) -> None:
         self._judged = self._judged or event.passed is not None
+        self._verdict_served = is_served(event)
         self._time("verify", event.latency)
         if event.tests:
             self._tests = sum(test.passed is True for test in event.tests), len(event.tests)

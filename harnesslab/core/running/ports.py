@@ -42,6 +42,8 @@ class FailureKind(StrEnum):
     TIMEOUT = "timeout"
     STOPPED = "stopped"
     """The caller asked to stop while the answer was coming."""
+    HUNG_UP = "client hung up"
+    """The agent's own client closed its connection before the answer was there."""
     REFUSED = "request refused"
     SERVER_ERROR = "server error"
 

@@ -15,7 +15,7 @@ from enum import StrEnum
 import msgspec
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.running.recipe import SAME, SideEffects, side_effects
+from harnesslab.core.running.recipe import SAME, Recipe, SideEffects, side_effects
 from harnesslab.core.trace.events import ModelCall, ToolCall, UserTurn, boundary
 from harnesslab.core.trace.trace import Trace
 
@@ -94,6 +94,15 @@ class RerunPlan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
     def forked(self, step: int) -> bool:
         """Say whether a step is served from the record to reach the fork."""
         return self.from_step is not None and step < self.from_step
+
+
+def asks_engine(recipe: Recipe, plan: RerunPlan | None) -> bool:
+    """Say whether a rollout may ask its engine; without a plan it is a fresh one, which does."""
+    user = recipe.case.user
+    if plan is None or (plan.mode is not Mode.RECORDED and plan.on_miss is OnMiss.LIVE):
+        return True
+    played = user is not None and bool(user.persona) and plan.switch("user") is Switch.LIVE
+    return played or plan.switch("model") is Switch.LIVE
 
 
 @dataclass(frozen=True, slots=True)

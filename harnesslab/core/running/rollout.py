@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from harnesslab.core.canonical import JSON, Digest
 from harnesslab.core.conditions.manifest import Manifest
+from harnesslab.core.trace.stated import Totals
 from harnesslab.core.trace.trace import Trace
 
 
@@ -35,7 +36,43 @@ class Outcome(StrEnum):
 UNSCORABLE = frozenset({Outcome.CRASH, Outcome.INFRA_ERROR, Outcome.INTERRUPTED})
 VERDICT_UNTRUSTED = UNSCORABLE | {Outcome.VERIFY_TIMEOUT}
 UNCOUNTED = UNSCORABLE | {Outcome.NOT_RUN, Outcome.UNKNOWN, Outcome.RUNNING}
-"""Outcomes that are no sample of the case: they enter no rate, and are counted beside it."""
+"""Outcomes that are no sample of the case, a crash of the harness or workspace apart: see `is_sample`."""
+
+
+class CrashOrigin(StrEnum):
+    """What made a rollout crash."""
+
+    HARNESS = "harness"
+    """The program around the model ended itself, or did what none may."""
+    WORKSPACE = "workspace"
+    """What the agent left in its work folder kept it from being judged."""
+    ENVIRONMENT = "environment"
+    """The sandbox or the machine was lost."""
+    UNKNOWN = "unknown"
+    """The source doesn't say."""
+
+
+OWN_CRASHES = frozenset({CrashOrigin.HARNESS, CrashOrigin.WORKSPACE})
+"""Crashes of the agent's own making: failures, or an agent could choose to be left out of its rate."""
+RATE_RULE = 2
+"""Of what is a sample. By the first rule no crash was one."""
+
+
+def crash_origin(outcome: Outcome, facts: Mapping[str, JSON]) -> CrashOrigin | None:
+    """Return what the facts of a rollout say made it crash; None where it did not crash."""
+    if outcome is not Outcome.CRASH:
+        return None
+    stated = facts.get(CRASH_ORIGIN)
+    return CrashOrigin(stated) if isinstance(stated, str) and stated in set(CrashOrigin) else CrashOrigin.UNKNOWN
+
+
+def is_sample(outcome: Outcome, origin: CrashOrigin | None) -> bool:
+    """Say whether a rollout is a sample of its case; what is none enters no rate, and is counted beside it."""
+    return outcome not in UNCOUNTED or origin in OWN_CRASHES
+
+
+CRASH_ORIGIN = "crash_origin"
+"""Key in a rollout's facts."""
 
 
 class Origin(StrEnum):
@@ -53,6 +90,21 @@ class Replayability(StrEnum):
     RECORDED = "recorded-rerunnable"
     LIVE = "live-rerunnable"
     VIEW_ONLY = "view-only"
+
+
+UNBOUND = "harness: none is bound to it that a worker can run"
+STATED = "replayability_stated"
+"""Key in a rollout's facts: what its source would allow, where that is more than can be done here."""
+
+
+def offered(claim: Replayability, missing: str, *, bound: bool) -> tuple[Replayability, str]:
+    """Return what can be rerun here of a rollout, and what keeps it from more: the label, and what every door answers.
+
+    A source may name all that a rerun needs; without a harness that is bound to the rollout, nothing runs.
+    """
+    if bound or claim is Replayability.VIEW_ONLY or missing.startswith(UNBOUND):
+        return (claim, missing) if bound else (Replayability.VIEW_ONLY, missing)
+    return Replayability.VIEW_ONLY, f"{UNBOUND}; {missing}" if missing else UNBOUND
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +154,8 @@ class Recording:
     """Declared limits: steps, wall (seconds), context, reasoning, output (tokens)."""
     facts: Mapping[str, JSON] = field(default_factory=dict)
     """What else the source states of the rollout as a whole."""
+    totals: Totals | None = None
+    """Its totals, which the trace is balanced against."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from harnesslab.core.canonical import JSON, canonical_bytes, parse
 from harnesslab.core.trace.events import ToolRequest
+from harnesslab.core.trace.parts import Part, part_of, parts_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,8 @@ class MessageView:
     answers: str = ""
     """Id of the tool call that this message answers."""
     name: str = ""
+    parts: tuple[Part, ...] = ()
+    """Pictures, audio and files, in reading order; the text names each in its place."""
 
 
 def view(message: JSON) -> MessageView:
@@ -35,7 +38,9 @@ def view(message: JSON) -> MessageView:
     if kind == "function_call":
         return MessageView("assistant", tool_calls=(_request(message, "call_id"),))
     if kind == "function_call_output":
-        return MessageView("tool", text_of(message.get("output")), answers=_text(message.get("call_id")))
+        output = message.get("output")
+        answers = _text(message.get("call_id"))
+        return MessageView("tool", text_of(output), answers=answers, parts=parts_of(output))
     if kind == "reasoning" and "role" not in message:
         return MessageView("assistant", reasoning=text_of(message.get("summary")) or text_of(message.get("content")))
     content = message.get("content")
@@ -51,11 +56,15 @@ def view(message: JSON) -> MessageView:
         calls,
         answers,
         _text(message.get("name")),
+        parts_of(content) if isinstance(content, list | Mapping) else (),
     )
 
 
 def text_of(content: JSON) -> str:
-    """Return the text of a content value: a string, or a list of parts; other parts are named in brackets."""
+    """Return the text of a content value: a string, or a list of parts; one that is no text is named in brackets.
+
+    A picture is named with its type, size and digest, so that two of them never read alike.
+    """
     if content is None:
         return ""
     if isinstance(content, str):
@@ -65,6 +74,14 @@ def text_of(content: JSON) -> str:
     if isinstance(content, Mapping):
         return _part_text(content)
     return canonical_bytes(content).decode()
+
+
+def result_of(answer: JSON) -> JSON:
+    """Return what a message gives as the result of a tool call: its text, or all its parts where some are no text."""
+    content = answer.get("output", answer.get("content")) if isinstance(answer, Mapping) else answer
+    if isinstance(content, list) and len(content) == 1 and _is(content[0], "tool_result"):
+        content = content[0].get("content")
+    return content if parts_of(content) else view(answer).text
 
 
 def parse_arguments(raw: JSON) -> tuple[JSON, str | None]:
@@ -85,6 +102,8 @@ def _part_text(part: JSON) -> str:
     for key in ("text", "input_text", "output_text", "refusal"):
         if isinstance(part.get(key), str):
             return _text(part[key])
+    if parts := part_of(part):
+        return "\n".join(map(str, parts))
     match part.get("type"):
         case "tool_result":
             return text_of(part.get("content"))

@@ -8,14 +8,16 @@ from itertools import takewhile
 from harnesslab.core.canonical import JSON, digest
 from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
+from harnesslab.core.trace import usage
 from harnesslab.core.trace.events import RolloutStarted
 from harnesslab.core.trace.messages import text_of
+from harnesslab.core.trace.stated import Totals
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.atif.events import TrajectoryReader
 from harnesslab.formats.reading.inputs import Report, Unit
 from harnesslab.formats.reading.recordings import case_of, only
 from harnesslab.formats.reading.sniff import Shape
-from harnesslab.formats.reading.values import instant, items, mapping, not_empty, number, objects, text
+from harnesslab.formats.reading.values import instant, items, mapping, not_empty, number, objects, text, whole
 
 NAME = "atif"
 MISSING = "model: ATIF keeps the conversation, not the requests as sent; no sampling settings or seed"
@@ -76,6 +78,19 @@ def agent_conditions(document: Mapping[str, JSON], model: str) -> dict[str, JSON
     }
 
 
+def totals(document: Mapping[str, JSON]) -> Totals:
+    """Return what a trajectory's final metrics state."""
+    final, steps = mapping(document.get("final_metrics")), items(document.get("steps"))
+    counted = {name.removeprefix("total_"): value for name, value in final.items()}
+    return Totals.of(
+        usage.atif(counted),
+        messages=whole(final.get("total_steps")),
+        kept_messages=len(steps),
+        rows="steps",
+        cost=number(final.get("total_cost_usd")) or None,
+    )
+
+
 def facts_of(document: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return what a trajectory states as a whole."""
     found: dict[str, JSON] = {key: document.get(key) for key in _FACTS}
@@ -117,4 +132,5 @@ def _recording(document: Mapping[str, JSON], source: Source, report: Report) -> 
         started_at=began,
         ended_at=max(times) if times else None,
         facts={"trajectory": facts_of(document)},
+        totals=totals(document),
     )

@@ -10,6 +10,7 @@ from harnesslab.core.canonical import JSON, Digest
 from harnesslab.core.trace import usage
 from harnesslab.core.trace.events import HarnessAction, RolloutStarted, SubagentCall, ToolRequest, UserTurn
 from harnesslab.core.trace.messages import text_of, view
+from harnesslab.core.trace.parts import parts_of
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.reading.inputs import JsonLine, Report
 from harnesslab.formats.reading.transcript import Transcript, tool_call
@@ -169,7 +170,7 @@ class Session:
         if waiting is None:
             waiting = _Waiting(ToolRequest("unnamed", id=call_id), max(self._step, 0), 0, fields["agent"])
         content = block.get("content")
-        shown = content if isinstance(content, str) else text_of(content)
+        shown = content if parts_of(content) else text_of(content)
         result = shown if produced is None else produced
         known = mapping(produced)
         milliseconds = number(known.get("durationMs")) or number(known.get("totalDurationMs"))
@@ -178,7 +179,7 @@ class Session:
         outcome: dict[str, Any] = {
             "result": result,
             "seen": shown if result != shown else None,
-            "error": shown if block.get("is_error") is True else None,
+            "error": text_of(content) if block.get("is_error") is True else None,
             "latency": milliseconds / 1000 if milliseconds is not None else None,
             "completed": completed,
         }

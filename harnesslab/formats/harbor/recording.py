@@ -51,7 +51,7 @@ def recording(
         model=text(values.get("model.name")),
         trial=number,
         trial_stated=bool(beside),
-        tags=("superseded attempt",) if replaced else (),
+        tags=_tags(result, reward, replaced=replaced),
         reward=None if outcome in _UNTRUSTED else reward,
         replayability=Replayability.VIEW_ONLY,
         missing=missing,
@@ -59,7 +59,14 @@ def recording(
         ended_at=instant(result.get("finished_at")),
         budgets=harbor_result.budgets(result),
         facts=facts,
+        totals=harbor_result.totals(result, reward),
     )
+
+
+def _tags(result: Mapping[str, JSON], reward: float | None, *, replaced: bool) -> tuple[str, ...]:
+    """Mark an attempt that a retry replaced, and a trial with a reward that an exception ended all the same."""
+    exception = text(mapping(result.get("exception_info")).get("exception_type"))
+    return tuple(filter(None, ("superseded attempt" if replaced else "", "" if reward is None else exception)))
 
 
 def _error(result: Mapping[str, JSON]) -> str:

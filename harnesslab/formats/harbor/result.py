@@ -7,11 +7,12 @@ from collections.abc import Mapping
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.trace import usage
 from harnesslab.core.trace.events import TestResult, Verification
+from harnesslab.core.trace.stated import Totals
 from harnesslab.formats.reading.values import instant, mapping, not_empty, number, objects, seconds, text
 
 TRIAL_KEYS = {"trial_name", "task_name"}
-PHASES = ("environment_setup", "agent_setup", "agent_execution", "verifier")
 _INFRA = re.compile(
     r"Environment|Docker|Daytona|Modal|Sandbox|Setup|RateLimit|Connection|Unavailable|Download|Upload|Reward|Output"
 )
@@ -112,6 +113,13 @@ def conditions(result: Mapping[str, JSON]) -> dict[str, JSON]:
         "environment.platform": text(environment.get("type")) or text(environment.get("import_path")) or None,
         "evaluator.name": "the task's own verifier" if result.get("verifier_result") else None,
     }
+
+
+def totals(result: Mapping[str, JSON], reward: float | None) -> Totals:
+    """Return what a trial's result states of its tokens, cost and verdict."""
+    agent = mapping(result.get("agent_result"))
+    passed = None if reward is None else reward >= 1
+    return Totals.of(usage.harbor(agent), cost=number(agent.get("cost_usd")), passed=passed)
 
 
 def panel_of(result: Mapping[str, JSON]) -> str:

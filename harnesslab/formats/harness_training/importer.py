@@ -10,6 +10,7 @@ from harnesslab.core.errors import FormatRefused
 from harnesslab.core.measuring.experiments import ExperimentRecord
 from harnesslab.core.running.rollout import VERDICT_UNTRUSTED, Outcome, Recording, Source
 from harnesslab.core.trace.events import RolloutStarted
+from harnesslab.core.trace.stated import Totals
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.companions import INDEX, MEMO
 from harnesslab.formats.harness_training.record import record_of
@@ -18,7 +19,7 @@ from harnesslab.formats.harness_training.steps import StepsReader
 from harnesslab.formats.reading.inputs import InputFile, Report, Unit, json_lines
 from harnesslab.formats.reading.recordings import attempt, some
 from harnesslab.formats.reading.sniff import Shape
-from harnesslab.formats.reading.values import instant, mapping, not_empty, number, text
+from harnesslab.formats.reading.values import instant, mapping, not_empty, number, text, whole
 
 NAME = "harness-training"
 OUTCOMES = {
@@ -111,7 +112,7 @@ def _run_of(unit: Unit, report: Report) -> Run:
     if INDEX in unit.files:
         facts |= {"indexed": bool(rows)} | ({"index": rows[-1]} if rows else {})
     if MEMO in unit.files:
-        facts |= not_empty({"learning": unit.files[MEMO].read().decode("utf-8", "replace")})
+        facts |= not_empty({"learning": unit.files[MEMO].read().decode("utf-8", "surrogateescape")})
     return Run(unit, digest, document, facts)
 
 
@@ -196,7 +197,15 @@ def _recording(run: Run, task: str, path: str, position: int, report: Report) ->
         ended_at=instant(result.get("finished_at")),
         budgets=budgets(run),
         facts=not_empty({"experiment": run.facts, "rollout": {**result, **facts}}),
+        totals=_totals(result),
     )
+
+
+def _totals(result: Mapping[str, JSON]) -> Totals:
+    """Return what a task's result states of its calls and verdict; a superseded attempt has none."""
+    mode = result.get("failure_mode")
+    passed = {"solved": True, "verified_rejected": False}.get(text(mode))
+    return Totals(calls=whole(mapping(result.get("metrics")).get("live_llm_calls")), passed=passed)
 
 
 def _reader(run: Run, builder: TraceBuilder, report: Report, path: str, chain: list[Mapping[str, JSON]]) -> StepsReader:
@@ -250,7 +259,7 @@ def _outcome(
     mode = text(result.get("failure_mode"))
     if mode:
         if mode not in OUTCOMES:
-            report.skip(f"{run.unit.name} {task}", f"unknown failure mode {mode!r}: the outcome is left open")
+            report.remark(f"{run.unit.name} {task}", f"unknown failure mode {mode!r}: the outcome is left open")
         return OUTCOMES.get(mode, Outcome.UNKNOWN)
     if task in mapping(run.document.get("tasks")) and not path:
         return Outcome.NOT_RUN

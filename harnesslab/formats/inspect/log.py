@@ -11,7 +11,9 @@ from harnesslab.core.canonical import JSON, Digest, digest
 from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.measuring.experiments import ExperimentKind, ExperimentRecord
 from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
-from harnesslab.core.trace.events import RolloutStarted, Verification
+from harnesslab.core.trace import usage
+from harnesslab.core.trace.events import RolloutStarted, Usage, Verification
+from harnesslab.core.trace.stated import Totals
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.inspect.events import SampleReader
 from harnesslab.formats.inspect.messages import Pools, chat_message
@@ -133,7 +135,14 @@ def recording(log: Log, sample: Mapping[str, JSON], position: int) -> Recording:
         ended_at=instant(sample.get("completed_at")),
         budgets=_budgets(log),
         facts=_facts(log, sample, pools),
+        totals=Totals.of(_model_usage(sample)),
     )
+
+
+def _model_usage(sample: Mapping[str, JSON]) -> Usage:
+    """Return the tokens that a sample states of all its models together."""
+    counted = [usage.inspect(each) for each in mapping(sample.get("model_usage")).values()]
+    return usage.total([each for each in counted if each is not None])
 
 
 def _began(sample: Mapping[str, JSON]) -> datetime | None:

@@ -194,7 +194,13 @@ def _recorded(draft: _Draft, source: Source, report: Report) -> Recording:
         manifest = Manifest.from_json(header.manifest)
     else:
         manifest = Manifest.of(
-            {"panel.case": header.case, "model.name": header.model or None, "harness.name": header.harness or None}
+            {
+                "panel.name": header.panel or None,
+                "panel.case": header.case,
+                "model.name": header.model or None,
+                "harness.name": header.harness or None,
+                "harness.revision": header.revision or None,
+            }
             | header.conditions,
             unknown="not stated in the file",
             provenance=Provenance.IMPORTED,
@@ -202,7 +208,7 @@ def _recorded(draft: _Draft, source: Source, report: Report) -> Recording:
     outcome = header.outcome
     if draft.ended is None and outcome is Outcome.UNKNOWN:
         outcome = Outcome.INTERRUPTED
-        report.skip(f"rollout {source.position}", "no closing event and no outcome: kept as interrupted")
+        report.remark(f"rollout {source.position}", "no closing event and no outcome: kept as interrupted")
     return recording(header, manifest, _closed(draft, manifest, outcome), outcome, source)
 
 

@@ -14,6 +14,7 @@ from harnesslab.core.running.rollout import Recording
 from harnesslab.core.trace import usage
 from harnesslab.core.trace.messages import text_of, view
 from harnesslab.formats.openai import chat_transcripts
+from harnesslab.formats.openai.chat_streams import Stream, Streams, chunks_in, is_chunk, joined
 from harnesslab.formats.openai.exchanges import LoggedExchange, rollouts
 from harnesslab.formats.reading.inputs import JsonLine, Report, Unit
 from harnesslab.formats.reading.rows import rows_of
@@ -21,19 +22,18 @@ from harnesslab.formats.reading.sniff import Shape
 from harnesslab.formats.reading.values import items, mapping, moment, number, text, whole, without_nulls
 
 NAME = "chat-log"
-_CHUNK = "chat.completion.chunk"
 _SETTINGS = frozenset((
     "temperature", "top_p", "top_k", "min_p", "n", "stop", "seed", "max_tokens", "max_completion_tokens",
     "frequency_penalty", "presence_penalty", "logit_bias", "logprobs", "top_logprobs", "response_format",
     "tool_choice", "parallel_tool_calls", "reasoning_effort", "stream",
 ))  # fmt: skip
 """Names of settings, for rows that mix the request with other facts."""
-_RESPONSE_KEYS = ("response", "completion", "output")
+_RESPONSE_KEYS = ("response", "completion", "output", "chunks")
 
 
 def recognises(shape: Shape) -> bool:
     """Rows with a chat request or completion, or transcripts of role and content."""
-    if shape.kind not in ("json", "lines"):
+    if shape.kind not in ("json", "lines", "stream"):
         return False
     rows = [row for row in (shape.object, *shape.head, *shape.items[:10]) if isinstance(row, Mapping) and row]
     return any(_is_exchange(row) for row in rows) or chat_transcripts.recognises(shape)
@@ -64,7 +64,7 @@ def _again(first: JsonLine, rows: Iterator[JsonLine]) -> Iterator[JsonLine]:
 
 
 def _is_exchange(row: Mapping[str, JSON]) -> bool:
-    if row.get("object") in (_CHUNK, "chat.completion"):
+    if is_chunk(row) or row.get("object") == "chat.completion":
         return True
     request = _request(row)
     if isinstance(request.get("messages"), list):
@@ -86,31 +86,23 @@ def _request(row: Mapping[str, JSON]) -> Mapping[str, JSON]:
 
 def _exchanges(rows: Iterator[JsonLine], report: Report) -> Iterator[LoggedExchange]:
     """Yield the exchanges of a log, joining the chunks of a stream and the two halves of a Batch."""
-    chunks: list[Mapping[str, JSON]] = []
-    origin = ""
+    streams = Streams()
     batch: dict[str, tuple[Mapping[str, JSON], str]] = {}
     for row in rows:
-        if row.value.get("object") == _CHUNK:
-            if chunks and row.value.get("id") != chunks[0].get("id"):
-                yield _streamed(chunks, origin)
-                chunks = []
-            chunks.append(row.value)
-            origin = origin if len(chunks) > 1 else f"line {row.number}"
+        if is_chunk(row.value):
+            yield from map(_streamed, streams.take(row.value, f"line {row.number}"))
             continue
-        if chunks and set(row.value) <= {"error", "timestamp"}:
-            chunks.append(row.value)  # a stream that broke off says so in its place
+        if streams and set(row.value) <= {"error", "timestamp"}:
+            streams.broke(row.value)
             continue
-        if chunks:
-            yield _streamed(chunks, origin)
-            chunks = []
+        yield from map(_streamed, streams.close())
         if not _is_exchange(row.value):
             report.skip(f"line {row.number}", "neither a chat request nor a completion")
         elif "custom_id" in row.value:
             yield from _batch(row, batch)
         else:
             yield _exchange(row.value, _request(row.value), f"line {row.number}")
-    if chunks:
-        yield _streamed(chunks, origin)
+    yield from map(_streamed, streams.close())
     for name, (line, place) in batch.items():
         yield from [_exchange({}, _request(line), place, case=name)] if line else []
 
@@ -126,11 +118,10 @@ def _batch(row: JsonLine, waiting: dict[str, tuple[Mapping[str, JSON], str]]) ->
 
 
 def _exchange(row: Mapping[str, JSON], request: Mapping[str, JSON], origin: str, case: str = "") -> LoggedExchange:
-    answer = next((row[key] for key in _RESPONSE_KEYS if key in row), row if "choices" in row else None)
-    if isinstance(answer, list) and all(mapping(item).get("object") == _CHUNK for item in answer):
-        answer = _joined([mapping(item) for item in answer])
+    answer = next((row[key] for key in _RESPONSE_KEYS if row.get(key) is not None), row if "choices" in row else None)
     envelope = mapping(answer)
-    body = mapping(envelope.get("body")) if "body" in envelope else envelope
+    streamed = chunks_in(envelope.get("body")) or chunks_in(answer)
+    body = joined(streamed) if streamed else mapping(envelope.get("body")) if "body" in envelope else envelope
     status = whole(envelope.get("status_code")) or whole(row.get("status_code")) or whole(row.get("status"))
     failure = _failure(row.get("error") or body.get("error"), status, body)
     output = _output(body, row, answer)
@@ -189,6 +180,7 @@ def _output(body: Mapping[str, JSON], row: Mapping[str, JSON], raw: JSON) -> dic
         "prompt_token_ids": _ids(body.get("prompt_token_ids")),
         "token_ids": _ids(choice.get("token_ids")),
         "raw_response": None if raw is row else raw,
+        "extra": {"other_answers": others} if (others := items(body.get("choices"))[1:]) else {},
         "latency": latency if latency is not None else (milliseconds / 1000 if milliseconds is not None else None),
         **_logprobs(content),
     }
@@ -210,56 +202,7 @@ def _logprobs(content: Sequence[JSON]) -> dict[str, Any]:
     }
 
 
-def _streamed(chunks: Sequence[Mapping[str, JSON]], origin: str) -> LoggedExchange:
+def _streamed(stream: Stream) -> LoggedExchange:
     """Make the exchange of a stream whose request the log does not hold."""
-    body = _joined(chunks)
-    return _exchange({"response": body, "error": body.get("error")}, {}, origin)
-
-
-def _joined(chunks: Sequence[Mapping[str, JSON]]) -> dict[str, JSON]:
-    """Put the chunks of one stream together into a completion; the chunks themselves are kept beside it."""
-    message: dict[str, JSON] = {"role": "assistant"}
-    texts: dict[str, list[str]] = {}
-    calls: dict[int, dict[str, Any]] = {}
-    ids: list[JSON] = []
-    logprobs: list[JSON] = []
-    body: dict[str, JSON] = {}
-    finish: JSON = None
-    for chunk in chunks:
-        body |= without_nulls(chunk, "choices", "object")
-        choice = mapping(next((c for c in items(chunk.get("choices")) if not mapping(c).get("index")), None))
-        finish = choice.get("finish_reason") or finish
-        ids += items(choice.get("token_ids"))
-        logprobs += items(mapping(choice.get("logprobs")).get("content"))
-        delta = mapping(choice.get("delta"))
-        for key in ("content", "reasoning_content", "reasoning", "refusal"):
-            if text(delta.get(key)):
-                texts.setdefault(key, []).append(text(delta[key]))
-        for order, part in enumerate(items(delta.get("tool_calls"))):
-            _join_call(calls, mapping(part), order)
-    message |= {key: "".join(parts) for key, parts in texts.items()}
-    if calls:
-        message["tool_calls"] = [
-            {
-                "id": call["id"],
-                "type": "function",
-                "function": {"name": call["name"], "arguments": "".join(call["text"])},
-            }
-            for _, call in sorted(calls.items())
-        ]
-    answer: dict[str, JSON] = {"index": 0, "message": message, "finish_reason": finish}
-    if ids:
-        answer["token_ids"] = ids
-    if logprobs:
-        answer["logprobs"] = {"content": logprobs}
-    return {**body, "object": "chat.completion", "choices": [answer], "chunks": [dict(chunk) for chunk in chunks]}
-
-
-def _join_call(calls: dict[int, dict[str, Any]], part: Mapping[str, JSON], order: int) -> None:
-    """Add the piece of a tool call that one chunk carries."""
-    index = whole(part.get("index"))
-    call = calls.setdefault(order if index is None else index, {"id": "", "name": "", "text": []})
-    function = mapping(part.get("function"))
-    call["id"] = text(part.get("id")) or call["id"]
-    call["name"] += text(function.get("name"))
-    call["text"].append(text(function.get("arguments")))
+    body = joined(stream.chunks)
+    return _exchange({"response": body, "error": body.get("error")}, {}, stream.origin)

@@ -15,6 +15,7 @@ from harnesslab.core.running.rollout import Outcome, Recording, Source
 from harnesslab.core.trace import usage
 from harnesslab.core.trace.events import HarnessAction, RolloutStarted, ToolCall, UserTurn, Verification
 from harnesslab.core.trace.messages import text_of
+from harnesslab.core.trace.stated import Totals
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.reading.conversation import add_conversation
 from harnesslab.formats.reading.inputs import Report, Unit
@@ -107,11 +108,10 @@ def _recording(row: Mapping[str, JSON], kind: str, case: str, trial: int, source
     builder = TraceBuilder()
     builder.add(RolloutStarted(manifest=manifest.digest))
     if kind == "history":
-        step = _add_history(builder, messages, mapping(row.get("system_prompt")))
+        step = _add_history(builder, messages, row.get("system_prompt"))
     else:
-        step = add_conversation(
-            builder, messages, tools=tools, model=model, settings=settings, call_details=_call_details
-        )
+        known: dict[str, Any] = {"tools": tools, "model": model, "settings": settings, "prompt": _prompt(row, messages)}
+        step = add_conversation(builder, messages, call_details=_call_details, **known)
     outcome = _verify(builder, row, max(step - 1, 0))
     return Recording(
         manifest=manifest,
@@ -123,7 +123,15 @@ def _recording(row: Mapping[str, JSON], kind: str, case: str, trial: int, source
         trial=trial,
         missing=_MISSING,
         facts={key: value for key, value in row.items() if key not in (kind, "tools")},
+        totals=Totals.of(usage.openai(row.get("usage")), cost=number(row.get("cost")) or None),
     )
+
+
+def _prompt(row: Mapping[str, JSON], messages: Sequence[JSON]) -> JSON:
+    """Return the system prompt that a row states beside its messages; None where they begin with one."""
+    opens = mapping(messages[0]).get("role") if messages else ""
+    stated = next((row[key] for key in ("system_prompt", "system") if isinstance(row.get(key), str | list)), None)
+    return None if opens in ("system", "developer") else stated or None
 
 
 def _call_details(position: int, message: JSON) -> Mapping[str, Any]:
@@ -159,7 +167,7 @@ def _verify(builder: TraceBuilder, row: Mapping[str, JSON], step: int) -> Outcom
     return Outcome.SOLVED if passed else Outcome.FAILED_VERIFICATION
 
 
-def _add_history(builder: TraceBuilder, messages: Sequence[JSON], prompts: Mapping[str, JSON]) -> int:
+def _add_history(builder: TraceBuilder, messages: Sequence[JSON], prompts: JSON) -> int:
     """Append a conversation of several agents: every speaker that is no person and no terminal is a model."""
     step = 0
     for position, message in enumerate(messages):
@@ -178,7 +186,8 @@ def _add_history(builder: TraceBuilder, messages: Sequence[JSON], prompts: Mappi
             exit_code = int(code.group(1)) if code else None
             builder.add(ToolCall(name=speaker, result=content, agent=speaker, exit_code=exit_code, **fields))
         else:
-            sent = [{"role": "system", "content": prompts[speaker]}] if speaker in prompts else []
+            prompt = prompts.get(speaker) if isinstance(prompts, Mapping) else prompts or None
+            sent: list[JSON] = [] if prompt is None else [{"role": "system", "content": prompt}]
             extra: dict[str, JSON] = {"manner": manner} if manner else {}
             told = [*sent, *messages[:position]]
             builder.model_call(told, agent=speaker, text=text_of(content), extra=extra, **fields)

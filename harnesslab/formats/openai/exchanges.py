@@ -15,7 +15,7 @@ from harnesslab.core.comparing.manner import lasting
 from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
 from harnesslab.core.trace.events import Fidelity, RolloutStarted, ToolRequest, UserTurn
-from harnesslab.core.trace.messages import view
+from harnesslab.core.trace.messages import result_of, view
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.reading.conversation import answer_parts
 from harnesslab.formats.reading.transcript import tool_call
@@ -157,7 +157,7 @@ def _add_inputs(
                     found = 0
                 emitted, request = pending.pop(found) if found is not None else (None, _orphan(seen.name, seen.answers))
                 at = max(step, 0)
-                builder.add(tool_call(request, emitted=emitted, step=at, result=seen.text, origin=origin))
+                builder.add(tool_call(request, emitted=emitted, step=at, result=result_of(part), origin=origin))
             elif seen.role in ("user", "human"):
                 content = part.get("content") if isinstance(part, Mapping) else part
                 builder.add(UserTurn(content=content, step=step + 1, origin=origin))

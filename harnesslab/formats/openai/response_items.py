@@ -15,6 +15,7 @@ import msgspec
 from harnesslab.core.canonical import JSON
 from harnesslab.core.trace.events import HarnessAction, ToolRequest, UserTurn
 from harnesslab.core.trace.messages import parse_arguments, text_of, view
+from harnesslab.core.trace.parts import parts_of
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.reading.transcript import Transcript, tool_call
 from harnesslab.formats.reading.values import mapping, text, without_nulls
@@ -94,6 +95,16 @@ def _request(item: Mapping[str, JSON]) -> ToolRequest:
     return ToolRequest(name, arguments, raw, text(item.get("call_id")) or text(item.get("id")))
 
 
+def _token_ids(items: Sequence[Mapping[str, JSON]]) -> dict[str, Any]:
+    """Return the token ids that a training server writes beside one of a response's items."""
+    found: dict[str, Any] = {}
+    for key, name in (("prompt_token_ids", "prompt_token_ids"), ("generation_token_ids", "token_ids")):
+        ids = next((item[key] for item in items if isinstance(item.get(key), list)), None)
+        if isinstance(ids, list) and ids and all(type(each) is int for each in ids):
+            found[name] = tuple(ids)
+    return found
+
+
 class Walk:
     """Appends events for items as they come, one step for each run of a model's items."""
 
@@ -149,7 +160,8 @@ class Walk:
         found = output_of(self._open)
         at, origin = self._at
         self.last_call = len(self.builder.events)
-        fields = {**self.call_fields, **found.fields, "at": at, "origin": origin, "step": self.step}
+        fields = {**self.call_fields, **found.fields, **_token_ids(self._open)}
+        fields |= {"at": at, "origin": origin, "step": self.step}
         self.transcript.call(tools=self.tools, **fields)
         self.transcript.say(*self._open)
         self._open = []
@@ -167,7 +179,8 @@ class Walk:
         if emitted is None and text(item.get("name")):
             request = msgspec.structs.replace(request, name=text(item.get("name")))
         shown = next((item[key] for key in ("output", "result", "tools", "content") if key in item), None)
-        seen = text_of(shown) if isinstance(shown, str | list) or "text" in mapping(shown) else shown
+        textual = isinstance(shown, str | list) or "text" in mapping(shown)
+        seen = text_of(shown) if textual and not parts_of(shown) else shown
         known = self.produced.pop(request.id, {})
         result = known.pop("result", seen)
         self.builder.add(

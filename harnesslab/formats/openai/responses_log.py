@@ -6,9 +6,7 @@ episode with the tools' outputs between, beside a reward and the numbers of the 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from harnesslab.core.canonical import JSON, digest
 from harnesslab.core.comparing.manner import lasting
@@ -16,25 +14,31 @@ from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.errors import FormatRefused
 from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
 from harnesslab.core.trace import usage
-from harnesslab.core.trace.events import HarnessAction, ModelCall, RolloutStarted, TestResult, UserTurn, Verification
+from harnesslab.core.trace.events import HarnessAction, ModelCall, RolloutStarted, UserTurn
 from harnesslab.core.trace.trace import TraceBuilder
+from harnesslab.formats.openai.episode_verdicts import add_verdict, outcome_of, totals_of
 from harnesslab.formats.openai.exchanges import LoggedExchange, rollouts
 from harnesslab.formats.openai.response_items import Walk, output_of
 from harnesslab.formats.reading.inputs import Report, Unit
 from harnesslab.formats.reading.rows import line_at, rows_of
 from harnesslab.formats.reading.sniff import Shape
+from harnesslab.formats.reading.sse import is_stream, stream_data
 from harnesslab.formats.reading.values import epoch_time, items, mapping, moment, number, text, whole, without_nulls
 
 NAME = "openai-responses"
 _UNKNOWN = "not recorded by the rollout row"
+_CLOSED = ("response.completed", "response.incomplete", "response.failed")
+"""Events of a stream that carry the whole response."""
 _REQUEST = "responses_create_params"
 _KEPT = (_REQUEST, "response", "model_patch")
 
 
 def recognises(shape: Shape) -> bool:
     """Rows with a response made of output items; rows around a Harbor trial belong to that format."""
-    if shape.kind not in ("json", "lines"):
+    if shape.kind not in ("json", "lines", "stream"):
         return False
+    if shape.kind == "stream":
+        return text(shape.first_object().get("type")).startswith("response.")
     rows = [mapping(row) for row in (shape.object, *shape.head, *shape.items[:10])]
     return any(_is_row(row) for row in rows) and not any(_is_harbor(row) for row in rows)
 
@@ -55,7 +59,7 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
 
 
 def _is_row(row: Mapping[str, JSON]) -> bool:
-    response = mapping(row.get("response"))
+    response = _answer(row.get("response"))
     if isinstance(response.get("output"), list):
         return True
     body = mapping(response.get("body"))
@@ -72,7 +76,9 @@ def _log(unit: Unit, report: Report) -> Iterator[Recording]:
 
     def exchanges() -> Iterator[LoggedExchange]:
         for line in rows_of(unit, report, "data", "rows"):
-            if _is_row(line.value) or "error" in line.value:
+            if text(line.value.get("type")).startswith("response."):
+                yield from [_exchange(line.value, f"event {line.number}")] if line.value.get("type") in _CLOSED else []
+            elif _is_row(line.value) or "error" in line.value:
                 yield _exchange(line.value, f"line {line.number}")
             else:
                 report.skip(f"line {line.number}", "no response with output items")
@@ -80,8 +86,15 @@ def _log(unit: Unit, report: Report) -> Iterator[Recording]:
     yield from rollouts(exchanges(), NAME, (unit.name, unit.digest()))
 
 
+def _answer(response: JSON) -> Mapping[str, JSON]:
+    """Return a row's response, whether it is an object or the text of the stream in which it came."""
+    if not isinstance(response, str) or not is_stream(response):
+        return mapping(response)
+    return mapping(next((event["response"] for event in stream_data(response) if event.get("type") in _CLOSED), None))
+
+
 def _exchange(row: Mapping[str, JSON], origin: str) -> LoggedExchange:
-    envelope = row if row.get("object") == "response" else mapping(row.get("response"))
+    envelope = row if row.get("object") == "response" else _answer(row.get("response"))
     body = mapping(envelope.get("body")) if "body" in envelope else envelope
     request = mapping(row.get("request")) or mapping(row.get("body"))
     asked = request.get("input")
@@ -143,8 +156,8 @@ def _episode(row: Mapping[str, JSON], origin: str, source: Source, trials: dict[
     builder = TraceBuilder()
     builder.add(RolloutStarted(manifest=manifest.digest))
     _add_episode(builder, request, response)
-    outcome, why = _outcome(row, response, reward)
-    _verify(builder, row, outcome, reward, why)
+    outcome, why = outcome_of(row, response, reward)
+    add_verdict(builder, row, outcome, reward, why)
     unscored = outcome in (Outcome.UNKNOWN, Outcome.INFRA_ERROR, Outcome.VERIFY_TIMEOUT)
     scored = None if unscored else reward
     patch = row.get("model_patch") or mapping(row.get("metadata")).get("model_patch")
@@ -169,6 +182,7 @@ def _episode(row: Mapping[str, JSON], origin: str, source: Source, trials: dict[
             "response": {key: value for key, value in response.items() if key not in ("output", "tools")},
             "line": origin,
         },
+        totals=totals_of(response, reward if outcome in (Outcome.SOLVED, Outcome.FAILED_VERIFICATION) else None),
     )
 
 
@@ -210,52 +224,6 @@ def _add_episode(builder: TraceBuilder, request: Mapping[str, JSON], response: M
     counted = usage.openai(response.get("usage"))
     if len(calls) == 1 and counted is not None and (counted.input or counted.output):
         walk.amend(calls[0], usage=counted, response_id=text(response.get("id")) or None)
-
-
-def _outcome(row: Mapping[str, JSON], response: Mapping[str, JSON], reward: float | None) -> tuple[Outcome, str | None]:
-    """Return the outcome and, where the verdict doesn't count, why."""
-    fault = row.get("error_kind") or row.get("verifier_error") or row.get("evaluation_error") or response.get("error")
-    if row.get("mask_sample") is True:
-        return Outcome.INFRA_ERROR, f"masked by its source{f': {fault}' if fault else ''}"
-    if row.get("eval_timed_out") is True:
-        return Outcome.VERIFY_TIMEOUT, "the evaluation timed out"
-    if row.get("evaluation_completed") is False:
-        return Outcome.UNKNOWN, "the evaluation was not completed, so its reward is no verdict"
-    if fault and reward is None:
-        return Outcome.INFRA_ERROR, str(fault)
-    if reward is not None and (reward >= 1 or math.isclose(reward, 1, rel_tol=1e-9)):
-        return Outcome.SOLVED, None
-    if row.get("agent_timed_out") is True or row.get("container_timed_out") is True:
-        return Outcome.TIMEOUT, "the agent timed out"
-    if fault:
-        return Outcome.INFRA_ERROR, str(fault)
-    return (Outcome.UNKNOWN, None) if reward is None else (Outcome.FAILED_VERIFICATION, None)
-
-
-def _verify(
-    builder: TraceBuilder, row: Mapping[str, JSON], outcome: Outcome, reward: float | None, why: str | None
-) -> None:
-    """Append the verdict; one that doesn't count is kept without saying passed or failed."""
-    if reward is None and "resolved" not in row:
-        return
-    verdicts = {Outcome.SOLVED: True, Outcome.FAILED_VERIFICATION: False}
-    step = builder.events[-1].step
-    scores = without_nulls(
-        {key: row.get(key) for key in ("resolved", "patch_exists", "f2p", "p2p", "exact_accuracy", "rmsle")}
-    )
-    kept: dict[str, Any] = {"scores": scores, "tests": _tests(row), "error": why if outcome not in verdicts else None}
-    builder.add(Verification(step=step, passed=verdicts.get(outcome), reward=reward, **kept))
-
-
-def _tests(row: Mapping[str, JSON]) -> tuple[TestResult, ...]:
-    """Return the results of a SWE-bench report's tests, which it lists by what was expected of them."""
-    found: list[TestResult] = []
-    for report in mapping(mapping(row.get("metadata")).get("eval_report")).values():
-        for group, results in mapping(mapping(report).get("tests_status")).items():
-            for name, passed in (("success", True), ("failure", False)):
-                tests = items(mapping(results).get(name))
-                found.extend(TestResult(str(test), passed=passed, detail=group) for test in tests)
-    return tuple(found)
 
 
 def _manifest(

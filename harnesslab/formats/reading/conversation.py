@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.trace.events import ToolCall, ToolRequest, UserTurn
-from harnesslab.core.trace.messages import MessageView, view
+from harnesslab.core.trace.events import HarnessAction, ToolCall, ToolRequest, UserTurn
+from harnesslab.core.trace.messages import MessageView, result_of, view
 from harnesslab.core.trace.trace import TraceBuilder
 
 Details = Callable[[int, JSON], Mapping[str, Any]]
@@ -27,6 +27,7 @@ def add_conversation(
     messages: Sequence[JSON],
     *,
     model: str = "",
+    prompt: JSON = None,
     tools: JSON = None,
     settings: Mapping[str, JSON] | None = None,
     simulated_user: bool | None = None,
@@ -38,30 +39,41 @@ def add_conversation(
     """Append the events of a whole transcript and return the next free step.
 
     `call_details` adds fields to the model call of an assistant message, `result_details` to the tool call that
-    a tool message answers.
+    a tool message answers. A `prompt` is a system message that stands beside the transcript and opens every input.
     """
     step, answered = first_step, set[int]()
+    opening: list[JSON] = [] if prompt is None else [{"role": "system", "content": prompt}]
+    loose: list[tuple[int, MessageView]] = []
     for position, message in enumerate(messages):
         seen = view(message)
         origin = f"message {position}"
         if seen.role in ("assistant", "model"):
-            builder.model_call(
-                messages[:position],
-                tools=tools,
-                agent=agent,
-                step=step,
-                model=model,
-                settings=dict(settings or {}),
-                **{**model_output(seen), "origin": origin, **call_details(position, message)},
-            )
+            asked: dict[str, Any] = {"model": model, "settings": dict(settings or {}), "step": step, "origin": origin}
+            said = {**asked, **model_output(seen), **call_details(position, message)}
+            builder.model_call([*opening, *messages[:position]], tools=tools, agent=agent, **said)
             answered |= _add_tool_calls(builder, messages, position, seen, step, agent, result_details)
-            step += 1
+            step, loose = step + 1, []
         elif position not in answered and (seen.answers or seen.role in ("tool", "function")):
-            builder.add(_orphan(seen, max(step - 1, first_step), agent, origin, result_details(position, message)))
+            builder.add(_orphan(message, max(step - 1, first_step), agent, origin, result_details(position, message)))
         elif seen.role in ("user", "human") and not seen.answers:
             content = message.get("content") if isinstance(message, Mapping) else message
             builder.add(UserTurn(step=step, agent=agent, content=content, simulated=simulated_user, origin=origin))
+        elif position not in answered:
+            loose.append((position, seen))
+    _add_loose(builder, messages, loose, step=max(step - 1, first_step), agent=agent)
     return step
+
+
+def _turn(message: JSON, **fields: Any) -> UserTurn:
+    return UserTurn(content=message.get("content") if isinstance(message, Mapping) else message, **fields)
+
+
+def _add_loose(
+    builder: TraceBuilder, messages: Sequence[JSON], loose: Sequence[tuple[int, MessageView]], **fields: Any
+) -> None:
+    """Append what no call was sent and nobody said, which would be lost."""
+    for position, seen in loose:
+        builder.add(HarnessAction(name=seen.role, detail=messages[position], origin=f"message {position}", **fields))
 
 
 def model_output(seen: MessageView) -> dict[str, Any]:
@@ -88,14 +100,15 @@ def _add_tool_calls(
             continue
         where, answer = found
         taken.add(where)
-        fields = {"result": view(answer).text, "origin": f"message {where}", **details(where, answer)}
+        fields = {"result": result_of(answer), "origin": f"message {where}", **details(where, answer)}
         builder.add(_tool_call(request, step, agent, emitted, **fields))
     return taken
 
 
-def _orphan(seen: MessageView, step: int, agent: str, origin: str, details: Mapping[str, Any]) -> ToolCall:
+def _orphan(message: JSON, step: int, agent: str, origin: str, details: Mapping[str, Any]) -> ToolCall:
     """Make the tool call of a result whose request the transcript does not hold."""
-    fields = {"result": seen.text, "origin": origin, **details}
+    seen = view(message)
+    fields = {"result": result_of(message), "origin": origin, **details}
     return ToolCall(name=seen.name or "unnamed", id=seen.answers, step=step, agent=agent, **fields)
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from harnesslab.core.canonical import JSON, Digest, bytes_digest, digest, parse
 from harnesslab.core.errors import FormatRefused, LimitExceeded
 from harnesslab.core.running.rollout import Skipped
+from harnesslab.core.trace.stated import BalanceLine
 
 MAX_FILE = 1024 * 2**20
 """Largest file that is read, in bytes."""
@@ -84,6 +85,8 @@ class Unit:
     folder: bool = False
     beside: Mapping[str, InputFile] = field(default_factory=dict)
     """Files of its surroundings that say more of it; no part of it, since they change as the surroundings grow."""
+    within: str = ""
+    """The folder it lies in, as people see it; empty for a file that is given by itself."""
 
     @property
     def only(self) -> InputFile:
@@ -95,7 +98,7 @@ class Unit:
         return (
             self
             if self.folder
-            else Unit(self.name, {self.only.path: InputFile.of_bytes(self.only.path, self.only.read())})
+            else replace(self, files={self.only.path: InputFile.of_bytes(self.only.path, self.only.read())})
         )
 
     def digest(self) -> Digest:
@@ -107,13 +110,23 @@ class Unit:
 
 @dataclass(slots=True)
 class Report:
-    """Collects what could not be imported of a unit."""
+    """Collects what could not be imported of a unit, and what is to be said of the rest."""
 
     skipped: list[Skipped] = field(default_factory=list)
+    remarks: list[Skipped] = field(default_factory=list)
+    """What people should know of what was imported; nothing is left out for it."""
+    shortfalls: list[Skipped] = field(default_factory=list)
+    """Where less is stored than the source's own totals state: of what it states and doesn't hold, or was not read."""
+    balances: dict[int, tuple[BalanceLine, ...]] = field(default_factory=dict)
+    """By a rollout's position, the source's totals against what is stored of it."""
 
     def skip(self, where: str, why: str) -> None:
         """Note a line, member or part that is left out, and why."""
         self.skipped.append(Skipped(where, why))
+
+    def remark(self, where: str, what: str) -> None:
+        """Note something of what is imported, such as bytes that are damaged."""
+        self.remarks.append(Skipped(where, what))
 
 
 def json_document(data: bytes, where: str) -> JSON:

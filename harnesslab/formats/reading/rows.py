@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from harnesslab.core.canonical import JSON, parse
 from harnesslab.formats.reading.inputs import JsonLine, Report, Unit, lines_of
 from harnesslab.formats.reading.sniff import shape_of
+from harnesslab.formats.reading.sse import stream_data
 from harnesslab.formats.reading.values import mapping
 
 
@@ -29,6 +30,10 @@ def rows_of(unit: Unit, report: Report, *keys: str) -> Iterator[JsonLine]:
     shape = shape_of(unit)
     if shape.kind == "lines":
         yield from lines_of(unit.only.read(), report)
+        return
+    if shape.kind == "stream":
+        data = stream_data(unit.only.read().decode("utf-8", "surrogateescape"))
+        yield from (JsonLine(number, 0, 0, row) for number, row in enumerate(data, start=1))
         return
     found = next((shape.object[key] for key in keys if isinstance(shape.object.get(key), list)), shape.document)
     for index, row in enumerate(found if isinstance(found, list) else [found]):

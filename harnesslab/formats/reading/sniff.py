@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from harnesslab.core.canonical import JSON, parse
+from harnesslab.core.canonical import JSON, integer, parse
 from harnesslab.core.errors import FormatRefused, LimitExceeded
 from harnesslab.formats.reading.inputs import MAX_DOCUMENT, Unit, json_document
+from harnesslab.formats.reading.sse import is_stream, stream_data
 
+_BEGINNING = re.compile(rb'[{]\s*(?:$|["}])|\[\s*(?:$|[\]{\["]|-?\d|true|false|null|NaN|-?Infinity)')
+"""How JSON begins; a list of shell commands may begin with a bracket too, and is no broken JSON."""
 HEAD_LINES = 50
 """How many JSON lines are looked at."""
 
@@ -20,11 +24,11 @@ class Shape:
 
     unit: Unit
     kind: str
-    """`json`, `lines`, `zip`, `folder`, `text` or `binary`."""
+    """`json`, `lines`, `stream` (server-sent events), `zip`, `folder`, `text` or `binary`."""
     document: JSON = None
     """The parsed document of a `json` unit."""
     head: list[JSON] = field(default_factory=list)
-    """The first parsed lines of a `lines` unit."""
+    """The first parsed lines of a `lines` unit, or data of a `stream`."""
     names: frozenset[str] = frozenset()
     """Paths in a `folder`."""
 
@@ -57,8 +61,12 @@ class Shape:
                 )
             case "json":
                 return "a JSON value that is neither an object nor a list"
+            case "lines" if not self.first_object():
+                return "JSON lines that are no objects"
             case "lines":
                 return f"JSON lines with the keys {_keys(self.first_object())}"
+            case "stream":
+                return f"server-sent events with the keys {_keys(self.first_object())}"
             case "folder":
                 return f"a folder with {', '.join(sorted(self.names)[:4])}"
             case "zip":
@@ -76,9 +84,19 @@ def shape_of(unit: Unit) -> Shape:
         raise FormatRefused("the file is empty", where=unit.name)
     if stripped[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
         return Shape(unit, "zip")
-    if stripped[:1] not in (b"{", b"["):
-        return Shape(unit, "binary" if b"\x00" in data[:4096] else "text")
+    if not _BEGINNING.match(stripped):
+        return _text_shape(unit, data)
     return _json_shape(unit, data)
+
+
+def _text_shape(unit: Unit, data: bytes) -> Shape:
+    if b"\x00" in data[:4096]:
+        return Shape(unit, "binary")
+    if data.lstrip()[:6] in (b"data: ", b"event:") or data.lstrip()[:6].startswith((b"data:", b"id:", b": ")):
+        text = data.decode("utf-8", "surrogateescape")
+        if is_stream(text):
+            return Shape(unit, "stream", head=list(stream_data(text)[:HEAD_LINES]))
+    return Shape(unit, "text")
 
 
 def _json_shape(unit: Unit, data: bytes) -> Shape:
@@ -86,6 +104,8 @@ def _json_shape(unit: Unit, data: bytes) -> Shape:
     several = sum(isinstance(line, Mapping) for line in head) > 1 or (len(head) > 1 and isinstance(head[0], Mapping))
     if several:
         return Shape(unit, "lines", head=[line for line in head if line is not None])
+    if len(head) > 1 and all(isinstance(line, list) for line in head):
+        return Shape(unit, "lines", head=head)
     try:
         return Shape(unit, "json", document=json_document(data, unit.name))
     except FormatRefused as refusal:
@@ -100,7 +120,7 @@ def _explained(refusal: FormatRefused, data: bytes) -> FormatRefused:
     """Say of a broken JSON document whether it is cut off, several documents in a row, or wrong at some place."""
     text = data.decode("utf-8", "replace").removeprefix("\ufeff")
     try:
-        _, end = json.JSONDecoder().raw_decode(text.lstrip())
+        _, end = json.JSONDecoder(parse_int=integer).raw_decode(text.lstrip())
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         if not text[error.pos :].strip() or error.msg.startswith("Unterminated string"):

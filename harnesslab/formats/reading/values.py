@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
 from harnesslab.core.canonical import JSON
+
+UNSTATED = timezone(timedelta(0), "zone not stated")
+"""The zone of a time that states none: it is counted as UTC and told apart from it."""
+
+
+class Moment(float):
+    """Seconds since 1970 that know the zone in which their source wrote them."""
+
+    zone: tzinfo = UTC
 
 
 def mapping(value: JSON) -> Mapping[str, JSON]:
@@ -50,14 +59,16 @@ def flag(value: JSON) -> bool | None:
 
 
 def instant(value: JSON) -> datetime | None:
-    """Return an ISO 8601 time; one without a zone is taken as UTC."""
+    """Return the time of an ISO 8601 text, or of epoch seconds or milliseconds; one without a zone is `UNSTATED`."""
+    if isinstance(value, int | float):
+        return epoch_time(moment(value))
     if not isinstance(value, str):
         return None
     try:
         parsed = datetime.fromisoformat(value)
     except ValueError:
         return None
-    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UNSTATED)
 
 
 def seconds(start: datetime | None, end: datetime | None) -> float | None:
@@ -82,7 +93,11 @@ def moment(value: JSON) -> float | None:
     """
     if isinstance(value, str):
         parsed = instant(value)
-        return None if parsed is None else parsed.timestamp()
+        if parsed is None or parsed.tzinfo is None:
+            return None
+        found = Moment(parsed.timestamp())
+        found.zone = parsed.tzinfo
+        return found
     seconds = number(value)
     if seconds is None or seconds <= 0:
         return None
@@ -92,7 +107,8 @@ def moment(value: JSON) -> float | None:
 def epoch_time(seconds: float | None) -> datetime | None:
     """Return the time of epoch seconds, or None where it is unknown or out of range."""
     try:
-        return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+        zone = seconds.zone if isinstance(seconds, Moment) else UTC
+        return None if seconds is None else datetime.fromtimestamp(seconds, zone)
     except (OverflowError, ValueError, OSError):
         return None
 

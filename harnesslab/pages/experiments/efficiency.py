@@ -21,7 +21,7 @@ from harnesslab.queries.experiments.sums import EfficiencyQuery
 FEW = 2
 """With more experiments than these, legends name them by letter."""
 KINDS = ((TokenKind.OUTPUT, "output tokens"), (TokenKind.INPUT, "input tokens"), (TokenKind.TOTAL, "both"))
-ANSWERS = ((Answers.BILLED, "billed answers"), (Answers.USED, "cached answers too"))
+ANSWERS = ((Answers.BILLED, "billed answers"), (Answers.USED, "served answers too"))
 CASES = ((Cases.ALL, "all cases"), (Cases.COMMON, "measured in all"), (Cases.SOLVED, "solved in all"))
 
 

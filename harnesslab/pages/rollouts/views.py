@@ -16,6 +16,7 @@ from harnesslab.core.natural import natural
 from harnesslab.pages.access import asks_for_part, needs, user_of
 from harnesslab.pages.render import render
 from harnesslab.queries.reruns.listing import rerun_view, reruns_of
+from harnesslab.queries.rollouts.accounts import source_account
 from harnesslab.queries.rollouts.annotations import notes_of, views_of
 from harnesslab.queries.rollouts.counts import counting
 from harnesslab.queries.rollouts.event_content import part
@@ -75,6 +76,7 @@ def rollout(request: HttpRequest, rollout_id: int) -> HttpResponse:
             "budgets": row.budgets,
             "counting": counting(row),
             "facts": facts_of(row),
+            "account": source_account(reader),
             "source": row.source,
             "completeness": reader.manifest.completeness,
             "window": window,

@@ -14,6 +14,7 @@ from harnesslab.core.canonical import canonical_bytes
 from harnesslab.core.conditions.manifest import Condition, Unknown
 from harnesslab.core.deciding.decision_words import reason_words
 from harnesslab.core.measuring.statistics import Rate
+from harnesslab.core.running.rollout import RATE_RULE
 from harnesslab.queries.experiments.progress import ProgressRow
 from harnesslab.queries.jobs.listing import JobRow
 
@@ -250,11 +251,8 @@ def rate(value: Rate) -> SafeString:
         return format_html('<span class="quiet">no scored trial{}</span>', _excluded(value))
     interval = f"{value.low * 100:.0f}–{value.high * 100:.0f} %"
     return format_html(
-        '<b>{}/{}</b> <span class="quiet" title="95 % Wilson interval">{}{}</span>',
-        value.k,
-        value.n,
-        interval,
-        _excluded(value),
+        '<b>{}/{}</b> <span class="quiet" title="95 % Wilson; own crashes are failures (rule {})">{}{}</span>',
+        *(value.k, value.n, RATE_RULE, interval, _excluded(value)),
     )
 
 

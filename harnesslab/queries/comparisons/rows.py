@@ -16,7 +16,7 @@ from harnesslab.queries.read_model import ReadModel
 from harnesslab.queries.rollouts.event_content import PREVIEW, Block, message_text, part
 from harnesslab.queries.rollouts.events import EventDetail, event_detail
 
-INCIDENTAL = frozenset({"latency", "at", "response id", "read from", "call id"})
+INCIDENTAL = frozenset({"latency", "recorded latency", "waited", "at", "response id", "read from", "call id"})
 """Facts that differ between any two runs."""
 AROUND = 300
 """Equal characters shown before the place where two long texts part."""

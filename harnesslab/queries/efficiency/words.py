@@ -24,7 +24,7 @@ PLAIN = {
 
 def tokens_word(view: View) -> str:
     """Name the tokens that are counted."""
-    return PLAIN[view.kind] if view.answers is Answers.BILLED else f"{PLAIN[view.kind]} (cached answers included)"
+    return PLAIN[view.kind] if view.answers is Answers.BILLED else f"{PLAIN[view.kind]} (served answers included)"
 
 
 def formula(view: View) -> str:
@@ -55,8 +55,8 @@ def served(sides: Sequence[ExperimentSums], view: View) -> str:
     if not told or view.answers is Answers.USED:
         return ""
     return (
-        f"Served from a cache and not billed: {', '.join(told)}. What follows is what was paid, which says little "
-        "about how many tokens the harness needs."
+        f"Served, from a cache, a record or another rollout, and not billed: {', '.join(told)}. "
+        "What follows is what was paid, which says little about how many tokens the harness needs."
     )
 
 

@@ -11,7 +11,7 @@ from django.db.models import Q
 from harnesslab.core.measuring.cells import Cell
 from harnesslab.core.measuring.experiments import State
 from harnesslab.core.measuring.trace_statistics import TraceStatistics
-from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.running.rollout import CrashOrigin, Outcome
 from harnesslab.store.models import Rollout
 from harnesslab.store.text import thawed
 
@@ -22,6 +22,7 @@ _COLUMNS = (
     "case__name",
     "trial",
     "outcome",
+    "crash_origin",
     "steps",
     "seconds",
     "model",
@@ -44,11 +45,12 @@ def cells_of(experiments: Sequence[int], *, anatomies: bool = False, case: str =
     rollouts = Rollout.objects.filter(ours, experiment_id__in=experiments, mode="").order_by("pk")
     rows = (rollouts.filter(case__name=case) if case else rollouts).values_list(*columns)
     found: dict[int, dict[tuple[str, int], Cell]] = defaultdict(dict)
-    for pk, experiment, name, trial, outcome, steps, seconds, model, used, output, cached, path, *rest in rows:
+    for pk, experiment, name, trial, outcome, crash, steps, seconds, model, used, output, cached, path, *rest in rows:
         cell = Cell(
             case=name,
             trial=trial,
             outcome=Outcome(outcome),
+            crash_origin=CrashOrigin(crash) if crash else None,
             rollout=pk,
             steps=steps,
             seconds=seconds,

@@ -8,7 +8,6 @@ from harnesslab.core.errors import InvalidValue
 from harnesslab.core.measuring.cells import Cell, by_case
 from harnesslab.core.measuring.experiments import ExperimentKind, State, Verdict
 from harnesslab.core.measuring.solve_rates import SolveRate, solve_rate
-from harnesslab.core.running.rollout import UNCOUNTED
 from harnesslab.core.training.story import CANDIDATES, Mark, mark_of
 from harnesslab.queries.experiments.cells import cells_of
 from harnesslab.queries.projects.bindings import get_project
@@ -136,7 +135,7 @@ def _rows(rows: Sequence[Experiment], chosen: Sequence[str], training: set[str],
 
 
 def _counted(cells: Sequence[Cell]) -> bool:
-    return any(cell.outcome not in UNCOUNTED for cell in cells)
+    return any(cell.is_sample for cell in cells)
 
 
 def _cell(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from django.db.models import Count
 
-from harnesslab.core.canonical import canonical_bytes
+from harnesslab.core.canonical import JSON, canonical_bytes
 from harnesslab.core.errors import NotFound
 from harnesslab.core.measuring.cells import Cell, by_case, solved_cases
 from harnesslab.core.measuring.experiments import Verdict
@@ -58,7 +58,9 @@ class ExperimentRow(ReadModel):
     identity: str | None
     """Digest of its measurement identity, where its source states one."""
     indexed: bool | None
-    """Whether its tree's index lists it; an attempt that was superseded is in none. None where there is no index."""
+    """Whether its tree's index lists it; None where there is no index."""
+    left_out: str
+    """Why it is in no index: it was superseded, or it never ended, as one that was killed; else empty."""
     trials: int
     started_at: datetime | None
     ended_at: datetime | None
@@ -198,6 +200,13 @@ def _pairs(rows: Sequence[Experiment]) -> dict[int, _Pair]:
     return {row.pk: _Pair(cases[row.pk], cases.get(row.baseline_id or 0, {})) for row in rows}
 
 
+def left_out(row: Experiment, indexed: JSON) -> str:
+    """Say why a tree's index doesn't list an experiment; empty where it does, or where there is none."""
+    if indexed is not False:
+        return ""
+    return "superseded attempt" if row.ended_at is not None else "unfinished"
+
+
 def _row(row: Experiment, pair: _Pair) -> ExperimentRow:
     gained, lost, common = _change(pair)
     delta = gained - lost if gained is not None and lost is not None else None
@@ -227,6 +236,7 @@ def _row(row: Experiment, pair: _Pair) -> ExperimentRow:
         certification=_verdicts(row.certification),
         identity=row.identity or None,
         indexed=indexed if isinstance(indexed, bool) else None,
+        left_out=left_out(row, indexed),
         trials=row.trials,
         started_at=row.started_at,
         ended_at=row.ended_at,

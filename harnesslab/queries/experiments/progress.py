@@ -15,7 +15,7 @@ from harnesslab.core.running.rollout import Outcome
 from harnesslab.queries.experiments.measurements import get_measured
 from harnesslab.queries.jobs.groups import rollouts_group
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.store.models import Experiment, Job, JobState, Rollout
+from harnesslab.store.models import Engine, Experiment, Job, JobState, Rollout
 from harnesslab.store.models.jobs import ENDED
 
 SHOWN = 400
@@ -65,6 +65,10 @@ class Progress(ReadModel):
     total: int
     ended: int
     solved: int
+    lost: int
+    """Rollouts that infrastructure failed for good: nothing is known of them."""
+    down: str
+    """The engine that no longer answers, with what it last said; empty where it does, or nothing was lost."""
     running: int
     waiting: int
     rows: list[ProgressRow]
@@ -83,6 +87,9 @@ class Progress(ReadModel):
             return f"{self.name} was not measured here."
         head = f"{self.ended} of {self.total} rollouts"
         solved = f", {self.solved} of them solved"
+        if self.lost:
+            why = f": {self.down}" if self.down else ""
+            solved += f"; infrastructure lost {self.lost}{why}"
         if self.state == State.CANCELLED:
             return f"Cancelled: {head} had ended{solved}."
         if self.over:
@@ -102,7 +109,7 @@ def progress_of(experiment_id: int) -> Progress:
     outcomes = _outcomes(experiment_id)
     ended = sum(counts.get(state, 0) for state in ENDED)
     rows = _rows(group, outcomes)
-    running = counts.get(JobState.RUNNING, 0)
+    running, lost = counts.get(JobState.RUNNING, 0), counts.get(JobState.FAILED, 0)
     waiting = counts.get(JobState.QUEUED, 0)
     over = row.state != State.RUNNING
     total = ended + running + waiting
@@ -115,6 +122,8 @@ def progress_of(experiment_id: int) -> Progress:
         total=total,
         ended=ended,
         solved=sum(outcome == Outcome.SOLVED for _, outcome in outcomes.values()),
+        lost=lost,
+        down=_down(group) if lost else "",
         running=running,
         waiting=waiting,
         rows=rows,
@@ -124,6 +133,13 @@ def progress_of(experiment_id: int) -> Progress:
         over=over,
         training=row.training_id,
     )
+
+
+def _down(group: str) -> str:
+    """Name the engine of a group's failed rollouts where it did not answer when it was last asked."""
+    named = Job.objects.filter(group=group, state=JobState.FAILED).values("engine")
+    engine = Engine.objects.filter(name__in=named, up=False).first()
+    return f"the engine {engine.name} is down: {engine.sentence}" if engine is not None else ""
 
 
 def _elapsed(row: Experiment) -> float | None:

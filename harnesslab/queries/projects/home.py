@@ -10,7 +10,7 @@ from django.db.models import Count, Max, Min, Q
 from harnesslab.core.errors import NotFound
 from harnesslab.core.measuring.statistics import Rate, wilson
 from harnesslab.core.natural import natural
-from harnesslab.core.running.rollout import UNCOUNTED, Outcome
+from harnesslab.core.running.rollout import CrashOrigin, Outcome, is_sample
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.store.models import Case, Experiment, Project, Rollout, SourceFile
 from harnesslab.store.text import storable
@@ -53,12 +53,12 @@ class Home(ReadModel):
 def home() -> Home:
     """Return the home page's content in a fixed number of queries; rates leave the rollouts of reruns out."""
     outcomes: dict[int, Counter[str]] = defaultdict(Counter)
-    own: dict[int, Counter[str]] = defaultdict(Counter)
+    own: dict[int, Counter[tuple[str, str]]] = defaultdict(Counter)
     made_by_reruns = Count("pk", filter=~Q(mode=""))  # also where the rerun is gone
-    counted = Rollout.objects.values_list("project_id", "outcome").annotate(n=Count("pk"), again=made_by_reruns)
-    for project, outcome, count, again in counted:
-        outcomes[project][outcome] = count
-        own[project][outcome] = count - again
+    columns = Rollout.objects.values_list("project_id", "outcome", "crash_origin")
+    for project, outcome, crash, count, again in columns.annotate(n=Count("pk"), again=made_by_reruns):
+        outcomes[project][outcome] += count
+        own[project][(outcome, crash)] = count - again
     grouped = Rollout.objects.values_list("project_id").annotate(
         models=Count("model", distinct=True, filter=~Q(model="")), newest=Max("created_at")
     )
@@ -100,12 +100,15 @@ def project_asked(text: str) -> int:
     return project_named(text) if number is None else number
 
 
-def _rate(outcomes: Counter[str]) -> Rate:
-    excluded = {name: count for name, count in outcomes.items() if Outcome(name) in UNCOUNTED}
-    n = outcomes.total() - sum(excluded.values())
-    k = outcomes[Outcome.SOLVED]
+def _rate(outcomes: Counter[tuple[str, str]]) -> Rate:
+    excluded: Counter[str] = Counter()
+    for (name, crash), count in outcomes.items():
+        if not is_sample(Outcome(name), CrashOrigin(crash) if crash else None):
+            excluded[name] += count
+    n = outcomes.total() - excluded.total()
+    k = outcomes[(Outcome.SOLVED.value, "")]
     low, high = wilson(k, n)
-    return Rate(k, n, low, high, excluded)
+    return Rate(k, n, low, high, dict(excluded))
 
 
 def _activity() -> list[Activity]:

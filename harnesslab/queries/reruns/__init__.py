@@ -1,1 +1,1 @@
-"""Reruns: what one would cost (`previews`), what a worker needs (`orders`), what came of it; regression cases."""
+"""Reruns: what one would cost (`previews`), what a worker needs (`job_specs`), what came of it; regression cases."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
@@ -13,12 +14,14 @@ from harnesslab.core.canonical import JSON
 from harnesslab.core.contracts.contract import TITLES, Contract, Level
 from harnesslab.core.errors import Conflict, InvalidValue, NotFound
 from harnesslab.core.measuring.statistics import Rate, case_rate, wilson
-from harnesslab.core.running.predicates import Predicate
+from harnesslab.core.measuring.trace_statistics import TraceStatistics
 from harnesslab.core.running.recipe import DRAWN, SAME, Recipe
 from harnesslab.core.running.rerun import Mode, RerunPlan
-from harnesslab.core.running.rollout import UNCOUNTED, Outcome
+from harnesslab.core.running.rollout import UNCOUNTED, CrashOrigin, Outcome
 from harnesslab.queries.jobs.listing import JobRow, jobs_of_groups
 from harnesslab.queries.read_model import ReadModel
+from harnesslab.queries.reruns.findings import agreeing, finding, so_far
+from harnesslab.queries.reruns.groups import path_heads
 from harnesslab.queries.rollouts.listing import RolloutRow, row_of
 from harnesslab.store.models import JobState, Rerun, Rollout
 from harnesslab.store.text import as_object, thawed
@@ -56,6 +59,11 @@ class RerunView(ReadModel):
     same: Rate | None
     """How many went as the parent did."""
     solved: Rate
+    """Of the attempts whose verdict was not served from the record."""
+    groups: list[int]
+    """Sizes of the groups of attempts that went one way, among themselves, the largest first."""
+    counts: dict[str, int]
+    """What its attempts themselves sent, got, ran and were served, all together: how a live one is proven live."""
     bad: Rate | None
     population: str
     """Which population the rate is of: fixed seed or drawn seeds."""
@@ -136,16 +144,23 @@ def rerun_views(reruns: Iterable[Rerun]) -> list[RerunView]:
     found = list(reruns)
     jobs = jobs_of_groups([f"rerun {rerun.pk}" for rerun in found])
     counted = _counted(found)
-    return [_view(rerun, jobs.get(f"rerun {rerun.pk}", {}), counted.get(rerun.pk, {})) for rerun in found]
+    heads = path_heads(
+        {row.pk: Contract(Level(rerun.level)) for rerun in found for row in counted.get(rerun.pk, {}).values()}
+    )
+    return [_view(rerun, jobs.get(f"rerun {rerun.pk}", {}), counted.get(rerun.pk, {}), heads) for rerun in found]
 
 
-def _view(rerun: Rerun, jobs: Mapping[int, JobRow], counted: Mapping[int, Rollout]) -> RerunView:
+def _view(
+    rerun: Rerun, jobs: Mapping[int, JobRow], counted: Mapping[int, Rollout], heads: Mapping[int, bytes]
+) -> RerunView:
     plan, contract = rerun_plan_of(rerun), Contract(Level(rerun.level))
     expected = rerun.parent.seconds if plan.mode is Mode.LIVE and plan.from_step is None else None
     rows = [_attempt(number, jobs.get(number), counted.get(number), expected) for number in range(plan.attempts)]
-    judged = plan.mode is not Mode.RECORDED  # else the verdict was served, which makes it no sample
-    outcomes = [Outcome(row.rollout.outcome) for row in rows if row.rollout is not None and judged]
+    ended = [row for row in counted.values() if row.head is not None]
+    judged = [row for row in ended if not _verdict_served(plan, row)]
     same = _rate([(row.same, row) for row in rows])
+    said = [heads[row.rollout.id] for row in rows if row.same is not None and row.rollout and row.rollout.id in heads]
+    groups = sorted(Counter(said).values(), reverse=True)
     bad = _rate([(row.bad, row) for row in rows]) if rerun.regression is not None else None
     population = {SAME: "fixed seed", DRAWN: "drawn seeds"}.get(plan.seed, "fixed seed")
     return RerunView(
@@ -158,45 +173,36 @@ def _view(rerun: Rerun, jobs: Mapping[int, JobRow], counted: Mapping[int, Rollou
         attempts=rows,
         ended=all(row.job is None or row.job.ended for row in rows),
         same=same,
-        solved=case_rate(outcomes),
+        solved=case_rate(
+            [(Outcome(row.outcome), CrashOrigin(row.crash_origin) if row.crash_origin else None) for row in judged],
+            beside={"verdict served": len(ended) - len(judged)} if len(ended) > len(judged) else {},
+        ),
+        counts=_counts(ended),
         bad=bad,
         population=population,
-        sentence=_so_far(finding(plan, contract.level, same, bad, population, rerun), rows),
+        groups=groups,
+        sentence=so_far(
+            finding(plan, contract.level, same, bad, population, rerun) + agreeing(same, groups),
+            sum(row.job is not None and not row.job.ended for row in rows),
+            len(rows),
+        ),
         created_at=rerun.created_at,
         regression=rerun.regression_id,
     )
 
 
-def _so_far(sentence: str, rows: Sequence[AttemptRow]) -> str:
-    """Say beside a finding how many attempts are still to come."""
-    left = sum(row.job is not None and not row.job.ended for row in rows)
-    if not left:
-        return sentence
-    if left == len(rows):
-        return sentence.replace("No attempt has ended that counts", "No attempt has ended yet")
-    return f"{sentence} {left} of {len(rows)} attempts {'is' if left == 1 else 'are'} still to come."
+def _verdict_served(plan: RerunPlan, row: Rollout) -> bool:
+    """Say whether an attempt's verdict came from the record, which makes it no sample."""
+    statistics = TraceStatistics.from_json(thawed(row.anatomy)) if row.anatomy else None
+    return plan.mode is Mode.RECORDED or (statistics is not None and statistics.verdict_served)
 
 
-def finding(plan: RerunPlan, level: Level, same: Rate | None, bad: Rate | None, population: str, rerun: Rerun) -> str:
-    """Say what a rerun found, with its rate, mode, level and population."""
-    forked = f" from step {plan.from_step + 1}" if plan.from_step else ""
-    tail = f"{plan.mode.value}{forked}, level {TITLES[level]}, {population}"
-    if plan.self_test and same is not None and same.n:
-        return f"Self-test {'failed: it did not diverge' if same.k else 'passed: it diverged, as it must'}; {tail}."
-    rate = bad if bad is not None else same
-    if rate is None or not rate.n:
-        return f"No attempt has ended that counts; {tail}."
-    interval = f"95 % CI {100 * rate.low:.0f}–{100 * rate.high:.0f} %"
-    if bad is not None and rerun.regression is not None:
-        what = Predicate.from_json(rerun.regression.predicate).sentence
-        # a predicate looks at decisions, at no level of comparison
-        return f"{rate.k}/{rate.n} ({interval}): {what}; {plan.mode.value}{forked}, {population}."
-    if plan.mode is Mode.RECORDED:
-        complete = "The record is complete: served from it alone, the harness went the same way"
-        return f"{complete if rate.k else 'The harness left the record'}; {tail}."
-    every = "Went as the parent every time" if rate.n > 1 else "Went as the parent"
-    word = {0: "Never went as the parent", rate.n: every}.get(rate.k, "Intermittent")
-    return f"{word}, {rate.k}/{rate.n} ({interval}), {tail}."
+def _counts(attempts: Iterable[Rollout]) -> dict[str, int]:
+    sums: Counter[str] = Counter()
+    for row in attempts:
+        for name, value in as_object(as_object(thawed(row.facts)).get("counts")).items():
+            sums[name] += value if isinstance(value, int) else 0
+    return dict(sums)
 
 
 def _rate(said: Sequence[tuple[bool | None, AttemptRow]]) -> Rate | None:

@@ -7,11 +7,14 @@ from harnesslab.core.contracts.comparators import first_difference
 from harnesslab.core.contracts.contract import LADDER, Contract, Level
 from harnesslab.core.errors import NotComparable
 from harnesslab.core.running.record import altered
+from harnesslab.core.running.rerun import Mode, RerunPlan, Switch
 from harnesslab.core.running.rollout import UNCOUNTED
 from harnesslab.core.trace.retries import tried_again
 from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.store.models import Rollout
 from harnesslab.store.text import as_object, thawed
+
+NEVER_LIVE = "nothing was live in it, so that it is equal to its parent by construction"
 
 
 def same_as(parent: Rollout, rollout: Rollout, contract: Contract, *, diverged: bool) -> bool | None:
@@ -25,6 +28,22 @@ def same_as(parent: Rollout, rollout: Rollout, contract: Contract, *, diverged: 
     except NotComparable:
         return None
     return first_difference(*paths) is None
+
+
+def never_live(plan: RerunPlan, rollout: Rollout, *, diverged: bool) -> str:
+    """Say why an attempt shows nothing: it asked and ran nothing itself, so that all of it was served; else nothing.
+
+    A fork runs commands to rebuild its environment, which are no live step; what drift stops there was never asked.
+    """
+    facts = as_object(thawed(rollout.facts))
+    counts = as_object(facts.get("counts"))
+    diverged = diverged or "went_live_after" in facts
+    if plan.from_step:
+        stopped = "drift stopped it before its first live request"
+        return "" if counts.get("requests") else stopped if diverged else NEVER_LIVE
+    if plan.mode is not Mode.HYBRID or diverged or Switch.FAIL in plan.switches.values():
+        return ""
+    return "" if counts.get("requests") or counts.get("commands") else NEVER_LIVE
 
 
 def unmoved(parent: Rollout, rollout: Rollout, contract: Contract) -> bool:

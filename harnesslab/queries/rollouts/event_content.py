@@ -24,6 +24,7 @@ from harnesslab.core.trace.events import (
     to_json,
 )
 from harnesslab.core.trace.messages import text_of, view
+from harnesslab.core.trace.parts import parts_of
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 
@@ -248,4 +249,4 @@ def _content(value: JSON) -> str:
         return value
     if isinstance(value, list) and all(isinstance(item, Mapping) and "type" in item for item in value):
         return text_of(value)
-    return pretty(value)
+    return text_of(value) if parts_of(value) else pretty(value)

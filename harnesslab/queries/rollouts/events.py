@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from harnesslab.core.comparing.input_change import InputChange, input_change
 from harnesslab.core.errors import NotFound
+from harnesslab.core.trace.answers import served_from
 from harnesslab.core.trace.events import AnyEvent, ModelCall, ToolCall, Verification, boundary
 from harnesslab.core.trace.labels import label, result_line
+from harnesslab.core.trace.tool_uses import time_of
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.queries.rollouts.event_content import Block, blocks, compact, previous_call
 from harnesslab.queries.rollouts.listing import get_rollout
@@ -29,6 +31,8 @@ class EventRow(ReadModel):
     failed: bool
     attempt: int
     """Which attempt of its step a model call is, from 0."""
+    served: str
+    """Where what it holds was served from, such as the record of a rerun; empty where it was given live."""
 
 
 class EventWindow(ReadModel):
@@ -49,6 +53,8 @@ class EventDetail(ReadModel):
     boundary: str
     title: str
     agent: str
+    served: str
+    """As in `EventRow`."""
     facts: list[tuple[str, str]]
     blocks: list[Block]
     input_summary: str
@@ -77,6 +83,7 @@ def event_row(event: AnyEvent, index: int, *, opens_step: bool) -> EventRow:
         opens_step=opens_step,
         failed=failed,
         attempt=event.attempt if isinstance(event, ModelCall) else 0,
+        served=served_from(event),
     )
 
 
@@ -133,6 +140,7 @@ def event_detail(reader: StoredTraceReader, index: int) -> EventDetail:
         boundary=boundary(event),
         title=label(event).what,
         agent=event.agent,
+        served=served_from(event),
         facts=_facts(event),
         blocks=blocks(reader, event, change),
         input_summary=_input_summary(reader, index, change) if change is not None else "",
@@ -155,8 +163,12 @@ def _facts(event: AnyEvent) -> list[tuple[str, str]]:
         ]
     if isinstance(event, Verification):
         facts += [("reward", None if event.reward is None else f"{event.reward:g}")]
+    served, waited = served_from(event), time_of(event.extra.get("waited"))
     facts += [
-        ("latency", None if event.latency is None else f"{event.latency:.2f} s"),
+        ("served from", served or None),
+        # what is served took no time here: its latency is that of the recording
+        ("recorded latency" if served else "latency", None if event.latency is None else f"{event.latency:.2f} s"),
+        ("waited", f"{waited:.2f} s for its turn at the engine, outside the time budget" if waited else None),
         ("at", None if event.at is None else f"{event.at:.1f} s"),
         ("agent", event.agent or None),
         ("read from", event.origin or None),

@@ -13,7 +13,7 @@ from harnesslab.core.contracts.contract import RAW
 from harnesslab.core.efficiency.spending import Score
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.natural import natural
-from harnesslab.core.running.rollout import UNCOUNTED, Origin, Outcome, Replayability
+from harnesslab.core.running.rollout import OWN_CRASHES, UNCOUNTED, Origin, Outcome, Replayability
 from harnesslab.queries.list_filters import ListFilter, exact, finite, meaning, number, setting
 from harnesslab.store.models import Rollout, StoredPath
 from harnesslab.store.models.events import MAX_EVENTS
@@ -31,8 +31,8 @@ MOST_IDS = 200
 """Rollouts that a list can be narrowed to by id."""
 _SCORED = {
     Score.SOLVED: Q(outcome=Outcome.SOLVED),
-    Score.FAILED: ~Q(outcome__in=[Outcome.SOLVED, *UNCOUNTED]),
-    Score.UNSCORED: Q(outcome__in=UNCOUNTED),
+    Score.FAILED: ~Q(outcome__in=[Outcome.SOLVED, *UNCOUNTED]) | Q(crash_origin__in=OWN_CRASHES),
+    Score.UNSCORED: Q(outcome__in=UNCOUNTED) & ~Q(crash_origin__in=OWN_CRASHES),
 }
 
 

@@ -13,7 +13,7 @@ from harnesslab.core.errors import InvalidValue, NotFound
 from harnesslab.core.measuring.statistics import Rate, case_rate
 from harnesslab.core.measuring.trace_statistics import VERSION
 from harnesslab.core.natural import natural
-from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.running.rollout import CrashOrigin, Outcome
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.queries.rollouts.filters import RolloutFilter, cursor, ordered
 from harnesslab.store.models import Rollout
@@ -46,6 +46,8 @@ class RolloutRow(ReadModel):
     experiment: str
     trial: int
     outcome: str
+    crash_origin: str = ""
+    """Of a crash: harness, workspace, environment or unknown."""
     reward: float | None
     origin: str
     mode: str
@@ -120,6 +122,7 @@ class _Trial(NamedTuple):
 
     pk: int
     outcome: Outcome
+    crash_origin: CrashOrigin | None
     path: bytes
     rerun: bool
 
@@ -134,6 +137,7 @@ def row_of(rollout: Rollout) -> RolloutRow:
         experiment=rollout.experiment.name if rollout.experiment is not None else "",
         trial=rollout.trial,
         outcome=rollout.outcome,
+        crash_origin=rollout.crash_origin,
         reward=rollout.reward,
         origin=rollout.origin,
         mode=rollout.mode,
@@ -203,8 +207,11 @@ def _groups(filtered: QuerySet[Rollout], cases: Sequence[int]) -> list[CaseGroup
     """Return the groups of some cases: counted over all their trials, of which the first are shown."""
     light = filtered.filter(case_id__in=cases).order_by(*_TRIALS_FIRST)
     trials: dict[int, list[_Trial]] = defaultdict(list)
-    for pk, case, outcome, path, mode in light.values_list("pk", "case_id", "outcome", "path", "mode"):
-        trials[case].append(_Trial(pk, Outcome(outcome), bytes(path or b""), mode != ""))  # its rerun may be gone
+    columns = ("pk", "case_id", "outcome", "crash_origin", "path", "mode")
+    for pk, case, outcome, crash, path, mode in light.values_list(*columns):
+        origin = CrashOrigin(crash) if crash else None
+        again = mode != ""  # its rerun may be gone
+        trials[case].append(_Trial(pk, Outcome(outcome), origin, bytes(path or b""), again))
     shown = [trial.pk for case in cases for trial in trials[case][:SHOWN]]
     rows = {row.pk: row for row in _listed(Rollout.objects.filter(pk__in=shown))}
     return [_group([rows[trial.pk] for trial in trials[case][:SHOWN]], trials[case]) for case in cases]
@@ -229,7 +236,7 @@ def _group(shown: Sequence[Rollout], trials: Sequence[_Trial]) -> CaseGroup:
         project=first.project.name,
         panel=first.case.panel.name,
         case=first.case.name,
-        rate=case_rate([trial.outcome for trial in own]),
+        rate=case_rate([(trial.outcome, trial.crash_origin) for trial in own]),
         paths=len({trial.path for trial in own if trial.path}),
         count=len(own),
         reruns=len(trials) - len(own),

@@ -48,8 +48,9 @@ class StoredTraceReader:
         source = self.rollout.source
         case = self.rollout.case.name
         if source is None:
-            return SourceIdentity(case)
-        return SourceIdentity(case, source.format, source.digest, self.rollout.position)
+            return SourceIdentity(case, crash_origin=self.rollout.crash_origin)
+        place = self.rollout.position
+        return SourceIdentity(case, source.format, source.digest, place, self.rollout.crash_origin)
 
     @cached_property
     def _rows(self) -> list[tuple[int, int]]:

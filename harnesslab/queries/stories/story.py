@@ -16,6 +16,7 @@ from harnesslab.core.measuring.recurrence import Recurrence, recurrence
 from harnesslab.core.training.story import CANDIDATES, Mark, Point, Step, common_panel, leading, mark_of, numbers, steps
 from harnesslab.queries.experiments.cells import cells_of
 from harnesslab.queries.experiments.certificates import documents_by_case
+from harnesslab.queries.experiments.listing import left_out
 from harnesslab.queries.projects.bindings import get_project
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.store.models import Experiment, Iteration, Project
@@ -95,8 +96,8 @@ class Story(ReadModel):
     """Cases that certification keeps out, with the verdict of the newest audit that looked at each."""
     trials: list[int]
     gate: bool | None
-    superseded: int
-    """Attempts that another took the place of; not told."""
+    left_out: dict[str, int]
+    """Experiments that are not told, by why: attempts that another took the place of, and runs that never ended."""
     evals: list[EvalRow]
     recurrence: Recurrence
 
@@ -159,7 +160,7 @@ def story(project_id: int, by: str = "") -> Story:
         excluded=_excluded(told),
         trials=sorted({each.row.trials for each in told}),
         gate=next((each.reasons.gate for each in reversed(told) if each.reasons.gate is not None), None),
-        superseded=sum(facts[row.pk].get("indexed") is False for row in rows),
+        left_out=Counter(why for row in rows if (why := left_out(row, facts[row.pk].get("indexed")))),
         evals=[_eval(row) for row in rows if row.kind == ExperimentKind.EVAL],
         recurrence=recurrence(each.cases for each in told),
     )

@@ -45,11 +45,11 @@ def _moved(found: Story) -> str:
         start, end = f"{first.value:,.6g}", f"{last.value:,.6g}"
         return f"took the baseline from {start} to {end}{name}" if first.id != last.id else f"left it at {end}{name}"
     if found.counts[Mark.PROMOTED]:
-        said = f"took the baseline from {_score(first)} to {_score(last)} solved"
+        said = f"took the baseline from {_score(first)} to {_score(last)} cases solved"
         moved = first.total != last.total and first.common is not None and last.common is not None
         common = f", on the {_count(len(found.common), 'case')} common to all from {first.common} to {last.common}"
         return said + (common if moved else "")
-    return f"left the baseline at {_score(last)} solved"
+    return f"left the baseline at {_score(last)} cases solved"
 
 
 def _score(row: StoryRow) -> str:
@@ -77,7 +77,9 @@ def rests(story: Story) -> str:
     trials = "one trial" if most == 1 else f"up to {most} trials"
     gate = {True: ", on an engine that is certified", False: ", on an engine that is not certified", None: ""}
     skipped = f" {_count(story.skipped, 'iteration')} measured no candidate." if story.skipped else ""
-    gone = f" {_count(story.superseded, 'superseded attempt')} left out." if story.superseded else ""
+    words = {"unfinished": "unfinished run", "superseded attempt": "superseded attempt"}
+    counts = [_count(count, words.get(why, why)) for why, count in sorted(story.left_out.items())]
+    gone = f" {' and '.join(counts)} left out." if counts else ""
     return f"Decisions rest on {trials} a case{gate[story.gate]}.{skipped}{gone}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -9,7 +10,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.running.ports import RETRIED, FailureKind, ModelRequest
+from harnesslab.core.running.ports import RETRIED, Exchange, Failure, FailureKind, ModelRequest
 from harnesslab.core.running.record import RequestKeys
 from harnesslab.core.running.rerun import OnMiss, Switch
 from harnesslab.core.running.rollout import Outcome
@@ -56,6 +57,7 @@ class AgentBoundary:
         """Whether the recipe's settings, seeds and budgets apply, or the agent's own alone."""
         self._talks = Talks()
         self._of: dict[Question, Talk] = {}
+        self._latest: Question | None = None
         self._askers = Askers(leave)
         self._ending = threading.Event()
         self._over: Problem | None = None
@@ -92,8 +94,10 @@ class AgentBoundary:
         """Answer what still comes with why the rollout ended."""
         self._over = self._over or Problem(403, why.outcome.value, why.why or "the rollout is over")
 
-    def close(self) -> None:
-        """Record what was still under way, then let go."""
+    def close(self, *, left: bool) -> None:
+        """Record what was still under way, then let go; `left` says that the agent ended by itself."""
+        for question in self._of:
+            question.left = left or question.gone()
         self._ending.set()
         self._over = self._over or Problem(403, "rollout_over", "the rollout is over")
         deadline = time.monotonic() + LAST_S
@@ -128,7 +132,9 @@ class AgentBoundary:
         if self._bytes > MOST_BYTES:
             raise Ended(Outcome.CRASH, f"the agent sent more than {MOST_BYTES // 2**20} MiB", origin="harness")
         talk, added = self._talks.of(asked)
-        question.agent = talk.agent
+        question.agent, self._latest = talk.agent, question
+        if any(of is talk and each.gone() for each, of in self._of.items()):
+            talk.failed = True  # its client asks again before the engine is done with what nobody waits for
         for call in talk.results(added, episode.at()):
             episode.bound()
             episode.add(call)
@@ -206,7 +212,9 @@ class AgentBoundary:
             while True:
                 at = episode.at()
                 left = min(max(episode.deadline - time.monotonic(), 0.1), LONGEST_ASK_S)
-                exchange = episode.engine.ask(outgoing, timeout=left, on_text=lambda _: not self._ending.is_set())
+                exchange = episode.engine.ask(outgoing, timeout=left, on_text=lambda _: self._wanted(question))
+                if exchange.failure is not None and (question.left or self._left(question)):
+                    exchange = _abandoned(exchange)
                 failure = exchange.failure
                 again = failure is not None and failure.kind in RETRIED and repeats > 0 and not self._ending.is_set()
                 self._inbox.put(Attempted(question, exchange, at, not again))
@@ -217,6 +225,12 @@ class AgentBoundary:
         except BaseException as error:  # noqa: BLE001 - the thread that drives the rollout raises it
             self._inbox.put(Broken(question, error))
 
+    def _wanted(self, question: Question) -> bool:
+        return not self._ending.is_set() and not question.gone()
+
+    def _left(self, question: Question) -> bool:
+        return not self._ending.is_set() and question.gone()
+
     def _attempted(self, attempted: Attempted) -> bool:
         episode, question, exchange = self._episode, attempted.question, attempted.exchange
         count(episode, exchange)
@@ -224,7 +238,8 @@ class AgentBoundary:
         event = live_call(episode, request, request.window, exchange, attempted.at, question.seed, question.label)
         recorded = self._add(question, event, question.attempt)
         failure = exchange.failure
-        self.failed = failure.sentence if failure is not None and failure.kind in INFRASTRUCTURE else ""
+        if failure is None or failure.kind is not FailureKind.HUNG_UP or question is self._latest:
+            self.failed = failure.sentence if failure is not None and _is_ours(exchange, failure) else ""
         if attempted.last:
             self._answer(question, recorded if failure is None else problem_of(failure))
         else:
@@ -255,6 +270,21 @@ class AgentBoundary:
         self._of.pop(question, None)
         self._episode.writer.flush()
         question.answer(reply)
+
+
+def _abandoned(exchange: Exchange) -> Exchange:
+    """Return an attempt that was given up because its client had gone, with how much of its patience our queue took."""
+    seconds = exchange.waited + exchange.latency
+    turn = f", after waiting {exchange.waited:.1f} s for its turn at the engine" if exchange.waited >= 0.1 else ""
+    sentence = f"the agent's client hung up after {seconds:.1f} s{turn}"
+    return dataclasses.replace(exchange, answer=None, failure=Failure(FailureKind.HUNG_UP, sentence))
+
+
+def _is_ours(exchange: Exchange, failure: Failure) -> bool:
+    """Say whether a failure is the lab's: infrastructure's, or a client's whose patience mostly went in our queue."""
+    if failure.kind is FailureKind.HUNG_UP:
+        return exchange.waited > exchange.latency
+    return failure.kind in INFRASTRUCTURE
 
 
 def problem_of_end(end: Ended) -> Problem:

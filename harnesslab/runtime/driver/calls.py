@@ -68,7 +68,7 @@ def next_place(episode: DrivenEpisode, stream: str) -> int:
 def count(episode: DrivenEpisode, exchange: Exchange) -> None:
     """Count what the rollout itself sent."""
     counts, answer = episode.counts, exchange.answer
-    counts.requests += 1
+    counts.requests += bool(exchange.raw_request)  # one that ended while it waited for its turn was never sent
     if answer is not None:
         counts.answers += 1
         counts.response_ids += answer.response_id is not None

@@ -123,8 +123,10 @@ def _write_out(archive: bytes, folder: Path) -> None:
     made = Path(tempfile.mkdtemp(dir=folder.parent))
     try:
         write_out(archive, made)
-    except (UnsafeArchive, tarfile.TarError, OSError) as error:
+    except BaseException as error:
         shutil.rmtree(made, ignore_errors=True)
+        if not isinstance(error, UnsafeArchive | tarfile.TarError | OSError):
+            raise
         raise CheckoutFailed(f"the revision can't be written out: {error}", where=folder.name) from None
     made.chmod(0o755)  # the sandbox's user reads it
     _move(made, folder)

@@ -23,7 +23,7 @@ from harnesslab.core.trace.events import HarnessAction
 from harnesslab.runtime.driver.agent import AgentBoundary
 from harnesslab.runtime.driver.checkout import Checkout
 from harnesslab.runtime.driver.episode import DrivenEpisode, Ended
-from harnesslab.runtime.driver.frame import Result, closed, prepared
+from harnesslab.runtime.driver.frame import Result, closed, prepared, whose
 from harnesslab.runtime.driver.inbox import Inbox, Woken
 from harnesslab.runtime.gateway.server import Gateway, served
 
@@ -34,6 +34,8 @@ KEY = "harnesslab"
 """What an agent gets as its key: the path is the secret, and agents want a key."""
 LIMITS = Limits(memory=2 * 1024**3, processes=256)
 """An agent is a larger program than the commands it runs."""
+LONGEST_S = 7 * 24 * 3600.0
+"""Seconds after which a sandbox ends any agent, whatever its budget."""
 GRACE_S = 1.5
 """Seconds that an agent has to end by itself once a budget is used up."""
 POLL_S = 0.25
@@ -118,7 +120,7 @@ def run_command(
     except Ended as end:
         ended = end
     except SandboxRefused as error:
-        ended = Ended(Outcome.CRASH, error.sentence, origin="environment")
+        ended = Ended(Outcome.CRASH, error.sentence, origin=whose(episode))
     return dataclasses.replace(closed(episode, ended, before), facts=facts)
 
 
@@ -148,7 +150,7 @@ class _Running:
         finally:
             self._stop.set()
             self._thread.join()
-            self._boundary.close()
+            self._boundary.close(left=ended is None)
         if self._error is not None:
             raise self._error
         self._note()
@@ -164,10 +166,10 @@ class _Running:
 
     def _run(self) -> None:
         episode = self._episode
-        left = max(episode.deadline - time.monotonic(), 0.1)
         try:
+            # the thread that drives keeps the time budget, which stands still while requests wait for their turn
             self._done = episode.sandbox.run(
-                self._agent.arguments, timeout=left, environ=self._agent.environ, stopped=self._stop.is_set
+                self._agent.arguments, timeout=LONGEST_S, environ=self._agent.environ, stopped=self._stop.is_set
             )
         except BaseException as error:  # noqa: BLE001 - raised by the thread that drives the rollout
             self._error = error

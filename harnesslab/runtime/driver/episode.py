@@ -19,6 +19,7 @@ from harnesslab.core.trace.answers import SERVED
 from harnesslab.core.trace.events import AnyEvent, HarnessAction, ModelCall, ToolCall
 from harnesslab.core.trace.sent import SentBodies
 from harnesslab.core.trace.trace import TraceBuilder
+from harnesslab.runtime.driver.queueing import QueueTime
 
 MOST_EVENTS = 200_000
 """Events of one rollout: a harness that floods its worker fills neither memory nor the store."""
@@ -47,7 +48,7 @@ class Ended(Exception):
         self.outcome = outcome
         self.why = why
         self.origin = origin
-        """Of a crash: `harness` or `environment`."""
+        """Of a crash, see `core.running.rollout.CrashOrigin`."""
 
 
 class Diverged(Ended):
@@ -102,6 +103,8 @@ class DrivenEpisode:
     missed: Miss | None = None
     """The first miss of a rerun that went on live after it."""
     began: float = field(default_factory=time.monotonic)
+    queue: QueueTime = field(default_factory=QueueTime)
+    """How long it could do nothing but wait for its turn at an engine."""
     keys: RequestKeys = field(init=False)
     bodies: SentBodies = field(default_factory=SentBodies)
     rejected: bool = False
@@ -120,8 +123,8 @@ class DrivenEpisode:
 
     @property
     def deadline(self) -> float:
-        """When its time budget is used up, monotonic."""
-        return self.began + self.recipe.case.budgets.wall
+        """When its time budget is used up, monotonic; later by what it waits for its turn at an engine."""
+        return self.began + self.recipe.case.budgets.wall + self.queue.seconds
 
     def remaining(self) -> float:
         """Seconds of its time budget that are left; raises `Ended` where none is, or where it was stopped."""

@@ -13,7 +13,7 @@ from harnesslab.core.errors import HarnessLabError
 from harnesslab.core.running.cases import CaseDefinition, content
 from harnesslab.core.running.ports import Sandbox
 from harnesslab.core.running.rerun import Mode
-from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.running.rollout import CrashOrigin, Outcome
 from harnesslab.core.trace.events import RolloutStarted, UserTurn
 from harnesslab.runtime.driver.episode import Diverged, DrivenEpisode, Ended, labelled
 from harnesslab.runtime.driver.verifier import FOLDER, outcome_of, verify
@@ -21,6 +21,8 @@ from harnesslab.runtime.driver.workspace import workspace_diff
 
 _JUDGED = (Outcome.UNKNOWN, Outcome.STEP_CAP)
 """Ends after which the work is judged."""
+ALIVE_S = 10.0
+"""Seconds that a sandbox has to show that it still runs commands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ class Result:
     outcome: Outcome
     why: str = ""
     origin: str = ""
-    """Of a crash: `harness` or `environment`."""
+    """Of a crash, see `CrashOrigin`."""
     state: str | None = None
     diff: str | None = None
     reward: float | None = None
@@ -71,11 +73,23 @@ def closed(episode: DrivenEpisode, ended: Ended, before: Mapping[str, bytes]) ->
     except HarnessLabError as error:
         result = Result(ended.outcome, ended.why, ended.origin, diverged=isinstance(ended, Diverged))
         if ended.outcome in _JUDGED:
-            result = Result(Outcome.CRASH, error.sentence, "environment")
+            result = Result(Outcome.CRASH, error.sentence, whose(episode))
     if _never_live(episode, result.outcome):
         why = "a live rerun that sent no request of its own shows nothing"
         return dataclasses.replace(result, outcome=Outcome.INFRA_ERROR, why=why)
     return result
+
+
+def whose(episode: DrivenEpisode) -> CrashOrigin:
+    """Say what a failure of the work folder's sandbox is owed to: one that still runs commands was not lost.
+
+    What then fails is what the agent left behind: a link or file where the verifier's folder should be, a full disk.
+    """
+    try:
+        episode.sandbox.run("true", timeout=ALIVE_S, stopped=episode.stopped)
+    except HarnessLabError:
+        return CrashOrigin.ENVIRONMENT
+    return CrashOrigin.WORKSPACE
 
 
 def _judged(episode: DrivenEpisode, ended: Ended, before: Mapping[str, bytes]) -> Result:

@@ -22,11 +22,15 @@ class Question:
     """A request of the agent that waits for its answer."""
 
     request: AgentRequest
+    gone: Callable[[], bool]
+    """Whether the agent's client has closed the connection, so that no answer reaches it."""
     agent: str = ""
     step: int = 0
     attempt: int = 0
     seed: int | None = None
     label: str = ""
+    left: bool = False
+    """Whether its client had gone before the rollout ended, which ends every client."""
     reply: ModelCall | Problem | None = None
     done: threading.Event = field(default_factory=threading.Event)
 
@@ -80,9 +84,9 @@ class Inbox:
         self._lock = threading.Lock()
         self.refusals = 0
 
-    def ask(self, request: AgentRequest) -> ModelCall | Problem:
+    def ask(self, request: AgentRequest, gone: Callable[[], bool]) -> ModelCall | Problem:
         """Wait for the answer to a request; called from connections."""
-        question = Question(request)
+        question = Question(request, gone)
         if self._closed.is_set():
             return OVER
         self._items.put(question)

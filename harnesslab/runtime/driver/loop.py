@@ -12,7 +12,7 @@ from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.trace.events import HarnessAction, ModelCall, ToolCall
 from harnesslab.runtime.driver.conversation import Conversation, HarnessFailed, HarnessSilent
 from harnesslab.runtime.driver.episode import DrivenEpisode, Ended
-from harnesslab.runtime.driver.frame import Result, closed, prepared
+from harnesslab.runtime.driver.frame import Result, closed, prepared, whose
 from harnesslab.runtime.driver.model import call_model
 from harnesslab.runtime.driver.others import call_user, read_clock
 from harnesslab.runtime.driver.tools import call_tool
@@ -40,7 +40,7 @@ def run_loop(
     except Ended as end:
         ended = end
     except SandboxRefused as error:
-        ended = Ended(Outcome.CRASH, error.sentence, origin="environment")
+        ended = Ended(Outcome.CRASH, error.sentence, origin=whose(episode))
     episode.release()
     return closed(episode, ended, before)
 

@@ -93,10 +93,11 @@ def run_outside(
             while process.poll() is None:
                 boundary.turn(POLL_S)
         finally:
-            if process.poll() is None:
+            left = process.poll() is not None
+            if not left:
                 process.terminate()
                 process.wait()
-            boundary.close()
+            boundary.close(left=left)
     code = process.returncode if process.returncode >= 0 else 128 - process.returncode
     step = max(episode.step, 0)
     episode.add(HarnessAction(name="agent ended", detail={"exit_code": code}, step=step, at=episode.at()))

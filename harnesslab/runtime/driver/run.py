@@ -13,7 +13,7 @@ from harnesslab.core.contracts import scrub
 from harnesslab.core.running.ports import Child, EngineDown, EnginePort, Place, Sandbox, Sandboxes
 from harnesslab.core.running.recipe import HarnessKind, Recipe
 from harnesslab.core.running.record import Record
-from harnesslab.core.running.rerun import Mode, OnMiss, RerunPlan, Switch
+from harnesslab.core.running.rerun import Mode, RerunPlan, asks_engine
 from harnesslab.core.trace.trace import Trace
 from harnesslab.runtime.driver.checkout import Checkout, checkout
 from harnesslab.runtime.driver.command import HARNESS_FOLDER, Agent, reachable, run_command
@@ -21,6 +21,7 @@ from harnesslab.runtime.driver.conditions import changed, manifest
 from harnesslab.runtime.driver.episode import DrivenEpisode, Writer
 from harnesslab.runtime.driver.frame import Result
 from harnesslab.runtime.driver.loop import run_loop
+from harnesslab.runtime.driver.queueing import QueueTime
 
 POLICY_SDK = Path(__file__).resolve().parents[2] / "policy.py"
 SDK_FOLDER = "/sdk"
@@ -45,6 +46,8 @@ class RolloutParts:
     model: str = ""
     seed_honoured: bool | None = None
     ceiling: int | None = None
+    queue: QueueTime = field(default_factory=QueueTime)
+    """How long its requests wait for their turn at the engine."""
     leave: Callable[[], None] = _nothing
     """What a thread that asked the engine does before it ends, such as closing its connections."""
 
@@ -79,7 +82,7 @@ def run(
         opened = place(recipe) if agent is None else agent.place(place(recipe), code)
         sandbox = parts.sandboxes.open(opened)
         stack.callback(sandbox.close)
-        before = parts.engine.conditions() if _asks_engine(parts) else None
+        before = parts.engine.conditions() if asks_engine(recipe, parts.plan) else None
         document = manifest(
             recipe,
             parts.plan,
@@ -111,14 +114,6 @@ def _code(parts: RolloutParts) -> Checkout | None:
     return checkout(harness.repository, harness.revision, parts.cache)
 
 
-def _asks_engine(parts: RolloutParts) -> bool:
-    plan, user = parts.plan, parts.recipe.case.user
-    if plan is None or (plan.mode is not Mode.RECORDED and plan.on_miss is OnMiss.LIVE):
-        return True
-    played = user is not None and bool(user.persona) and plan.switch("user") is Switch.LIVE
-    return played or plan.switch("model") is Switch.LIVE
-
-
 def _episode(parts: RolloutParts, writer: Writer, sandbox: Sandbox, stopped: Callable[[], bool]) -> DrivenEpisode:
     rules = _rules(parts.plan)
     return DrivenEpisode(
@@ -132,6 +127,7 @@ def _episode(parts: RolloutParts, writer: Writer, sandbox: Sandbox, stopped: Cal
         rules=rules,
         seed_honoured=parts.seed_honoured,
         model=parts.model,
+        queue=parts.queue,
     )
 
 
@@ -159,6 +155,7 @@ def _facts(
     parts: RolloutParts, episode: DrivenEpisode, result: Result, before: Mapping[str, Condition] | None
 ) -> dict[str, JSON]:
     facts: dict[str, JSON] = {"counts": episode.counts.to_json()}
+    facts |= {"queued": round(parts.queue.seconds, 3)} if parts.queue.seconds else {}
     facts |= {"why": result.why} if result.why else {}
     facts |= result.facts
     facts |= {"crash_origin": result.origin} if result.origin else {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.trace.events import ModelCall, ToolCall, ToolRequest
-from harnesslab.core.trace.messages import text_of
+from harnesslab.core.trace.messages import result_of
 from harnesslab.runtime.gateway.requests import AgentRequest, call_id
 
 SEEN = "seen in the messages"
@@ -58,7 +58,6 @@ class Talk:
         call, place, step = known or (ToolRequest(str(message.get("name") or "unknown")), None, self.step)
         order = self.completed.get(step, 0)
         self.completed[step] = order + 1
-        content = message.get("content")
         return ToolCall(
             name=call.name,
             arguments=call.arguments,
@@ -67,7 +66,7 @@ class Talk:
             step=step,
             agent=self.agent,
             at=at,
-            result=content if isinstance(content, str) else text_of(content),
+            result=result_of(message),
             emitted=place,
             completed=order,
             extra={"observed": SEEN, **({} if known else {"call": "no answer of the model made it"})},

@@ -6,6 +6,8 @@ import contextlib
 import dataclasses
 import hmac
 import http.server
+import select
+import socket
 import time
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO, Protocol, cast
@@ -101,7 +103,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             boundary.refused(error.sentence)
             self._problem(dialect, bad_request(error.sentence))
             return
-        answer = boundary.ask(asked)
+        answer = boundary.ask(asked, self._gone)
         if isinstance(answer, Problem):
             self._problem(dialect, answer)
             return
@@ -113,6 +115,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         except RequestRefused as error:
             boundary.refused(error.sentence)
             self._problem(dialect, Problem(502, "answer_has_no_place", error.sentence))
+
+    def _gone(self) -> bool:
+        """Say whether the client has closed the connection; called from other threads too, and takes nothing of it."""
+        ready = select.poll()  # first, since a socket with a time limit waits for it whatever its flags say
+        try:
+            ready.register(self.connection, select.POLLIN)
+            return bool(ready.poll(0)) and not self.connection.recv(1, socket.MSG_PEEK)
+        except (OSError, ValueError):  # the connection was closed on this side
+            return True
 
     def _let_it_finish(self) -> None:
         """Read on for a moment: a client that still sends would lose the answer to a closed connection."""

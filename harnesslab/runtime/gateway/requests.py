@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -53,8 +53,8 @@ class Problem:
 class ModelBoundary(Protocol):
     """Who decides what becomes of requests; called from the threads of connections."""
 
-    def ask(self, request: AgentRequest) -> ModelCall | Problem:
-        """Wait for the answer to a request."""
+    def ask(self, request: AgentRequest, gone: Callable[[], bool]) -> ModelCall | Problem:
+        """Wait for the answer to a request; `gone` says whether its client has closed the connection."""
 
     def refused(self, sentence: str) -> None:
         """Note a request that was not passed on."""
@@ -89,6 +89,7 @@ _STATUS = {
     FailureKind.MALFORMED: (502, "malformed_answer"),
     FailureKind.TIMEOUT: (504, "timeout"),
     FailureKind.STOPPED: (503, "stopped"),
+    FailureKind.HUNG_UP: (499, "client_hung_up"),
     FailureKind.REFUSED: (400, "request_refused"),
     FailureKind.SERVER_ERROR: (500, "server_error"),
 }

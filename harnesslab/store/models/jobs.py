@@ -41,6 +41,8 @@ class Job(models.Model):
     queue = models.CharField(max_length=20, default="cpu")
     group = models.CharField(max_length=60, blank=True)
     """What it is part of, such as `rerun 12`."""
+    engine = models.CharField(max_length=200, blank=True)
+    """Name of the engine that it asks, whose ceiling bounds how many run at once; empty where it asks none."""
     state = models.CharField(max_length=12, choices=JobState.choices, default=JobState.QUEUED)
     payload = models.JSONField(default=dict)
     idempotency_key = models.CharField(max_length=80, null=True)  # noqa: DJ001 - null means no key, and is not unique
@@ -69,6 +71,7 @@ class Job(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["state", "queue"], name="job_state_queue"),
             models.Index(fields=["group"], name="job_group", condition=~models.Q(group="")),
+            models.Index(fields=["engine", "state"], name="job_engine_state", condition=~models.Q(engine="")),
         ]
 
     def __str__(self) -> str:

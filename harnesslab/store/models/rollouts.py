@@ -38,6 +38,8 @@ class Rollout(models.Model):
     """Zero-based position among the source's rollouts."""
     trial = models.IntegerField(default=0)
     outcome = models.CharField(max_length=24)
+    crash_origin = models.CharField(max_length=12, blank=True)
+    """What made it crash, see `core.running.rollout.CrashOrigin`; empty where it did not."""
     reward = models.FloatField(null=True)
     origin = models.CharField(max_length=12)
     mode = models.CharField(max_length=12, blank=True)
@@ -87,6 +89,10 @@ class Rollout(models.Model):
             models.UniqueConstraint(fields=["source", "position"], name="rollout_source_position_unique"),
             models.CheckConstraint(
                 condition=models.Q(outcome__in=[item.value for item in domain.Outcome]), name="rollout_outcome_known"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(crash_origin__in=["", *(item.value for item in domain.CrashOrigin)]),
+                name="rollout_crash_origin_known",
             ),
             models.CheckConstraint(
                 condition=models.Q(origin__in=[item.value for item in domain.Origin]), name="rollout_origin_known"

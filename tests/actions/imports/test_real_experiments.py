@@ -49,7 +49,7 @@ def test_the_experiments_tree_is_stored_as_its_files_and_its_account_state() -> 
 
 def compare_decisions() -> None:
     """Decide every candidate anew from the stored rollouts: our criterion says what the source's said, to the value."""
-    criterion = StrictPareto(GENERIC)
+    criterion = StrictPareto(GENERIC, rule=1)
     decided = Experiment.objects.exclude(verdict="").select_related("baseline")
     assert decided.count() == 13
     for row in decided:
@@ -100,11 +100,11 @@ def compare_story() -> None:
     """Compare the story with the account: five baselines were measured, four of them again after a promotion."""
     found = story(Experiment.objects.values_list("project", flat=True).distinct().get())
     assert headline(found) == (
-        "14 candidates took the baseline from 0/11 to 6/11 solved; "
+        "14 candidates took the baseline from 0/11 to 6/11 cases solved; "
         "4 promoted, 7 rejected, 2 not measurable, 1 without a decision."
     )
     assert Counter(step.turn for step in found.steps) == {Turn.START: 1, Turn.PROMOTION: 4, Turn.AGAIN: 4}
-    assert (len(found.common), found.superseded, found.excluded) == (9, 3, {"noisy-banner": "forked"})
+    assert (len(found.common), sum(found.left_out.values()), found.excluded) == (9, 3, {"noisy-banner": "forked"})
     fork = certificates(Experiment.objects.get(name__endswith="121428-222857"))[0].fork
     assert fork is not None
     assert (fork.command, fork.place) == ("rm b.txt", 1)

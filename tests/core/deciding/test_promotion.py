@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harnesslab.core.deciding.promotion import CRITERIA, Paired, StrictPareto, StrictParetoBothSides, judge
+from harnesslab.core.deciding.promotion import CRITERIA, Criterion, Paired, StrictPareto, StrictParetoBothSides, judge
 from harnesslab.core.deciding.secondary import GENERIC, FavouredSide
 from harnesslab.core.errors import Conflict
 from harnesslab.core.measuring.cells import Cell, Cells
 from harnesslab.core.measuring.experiments import Verdict
 from harnesslab.core.measuring.trace_statistics import TraceStatistics
-from harnesslab.core.running.rollout import Outcome
+from harnesslab.core.running.rollout import CrashOrigin, Outcome
 
 WORDS = {
     "s": Outcome.SOLVED,
@@ -109,7 +109,7 @@ def test_only_the_variant_brackets_the_baselines_untrusted_cases() -> None:
     before, after = side("sv"), side("ss")
     assert StrictPareto().decide(before, after).outcome is Verdict.PROMOTED
     found = StrictParetoBothSides().decide(before, after)
-    assert (found.outcome, found.criterion) == (Verdict.INVALID_INFRA, "strict_pareto_both_sides")
+    assert (found.outcome, found.criterion) == (Verdict.INVALID_INFRA, "strict_pareto_both_sides@2")
     assert found.baseline_solved == ("a",)
 
 
@@ -143,3 +143,29 @@ def test_the_baseline_is_restricted_to_the_candidates_cases() -> None:
 def test_a_case_that_the_baseline_never_measured_is_refused() -> None:
     with pytest.raises(Conflict, match="never measured b"):
         judge(CRITERIA["strict_pareto"], side("f"), side("fs"))
+
+
+def crashed(origin: CrashOrigin, *cases: str) -> dict[str, list[Cell]]:
+    return {case: [Cell(case, 0, Outcome.CRASH, 0, crash_origin=origin)] for case in cases}
+
+
+@pytest.mark.parametrize("origin", [CrashOrigin.HARNESS, CrashOrigin.WORKSPACE])
+@pytest.mark.parametrize("criterion", [StrictPareto(), StrictParetoBothSides(), Paired()])
+def test_a_candidate_that_crashes_everywhere_by_its_own_doing_is_rejected_for_that(
+    criterion: Criterion, origin: CrashOrigin
+) -> None:
+    found = criterion.decide(side("ss"), crashed(origin, "a", "b"))
+    assert (found.outcome, found.reason, found.invalid_infra_tasks) == (Verdict.REJECTED, "crashed_everywhere", ())
+
+
+def test_a_crash_of_the_environment_still_decides_nothing() -> None:
+    found = StrictPareto().decide(side("ss"), {**side("s"), **crashed(CrashOrigin.ENVIRONMENT, "b")})
+    assert found.invalid_infra_tasks == ("b",)
+    assert found.outcome is not Verdict.PROMOTED
+
+
+def test_the_first_rule_decides_as_it_did_whoever_made_the_crash() -> None:
+    after = {**side("s"), **crashed(CrashOrigin.HARNESS, "b")}
+    assert StrictPareto(rule=1).name == "strict_pareto"
+    assert StrictPareto(rule=1).decide(side("ff"), after).invalid_infra_tasks == ("b",)
+    assert StrictPareto().decide(side("ff"), after).invalid_infra_tasks == ()

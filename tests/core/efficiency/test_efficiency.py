@@ -90,3 +90,11 @@ def test_the_same_cases_take_the_composition_effect_out() -> None:
     assert levers(*same).total.log == 0  # the easy case, solved in both, got no cheaper
     mixed = [identity(cells, View()) for cells in chosen([a, b], Cases.ALL)]
     assert (levers(*mixed).total.log or 0) < -0.5
+
+
+def test_tokens_of_a_whole_rollout_count_per_solve_and_belong_to_no_call() -> None:
+    cells = [cell("a", steps=0, calls=0, input=1000, output=50), cell("b", Outcome.CRASH, steps=0, calls=0, output=50)]
+    found = identity(cells, View(TokenKind.OUTPUT, Answers.BILLED))
+    assert (found.per_solve.value, found.per_solve.why) == (100, "")
+    assert found.per_call.why == "2 of 2 rollouts state their tokens as a whole, without calls"
+    assert found.per_call.value is None

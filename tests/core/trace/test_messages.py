@@ -9,6 +9,7 @@ from hypothesis import given
 
 from harnesslab.core.trace.events import ToolRequest
 from harnesslab.core.trace.messages import MessageView, parse_arguments, text_of, view
+from harnesslab.core.trace.parts import Part
 from tests.core.traces import VALUES
 
 CALL = ToolRequest("bash", {"cmd": "ls"}, '{"cmd":"ls"}', "call_1")
@@ -93,7 +94,7 @@ CALL = ToolRequest("bash", {"cmd": "ls"}, '{"cmd":"ls"}', "call_1")
         ),
         pytest.param(
             {"role": "user", "content": [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {}}]},
-            MessageView("user", "see\n[image_url]"),
+            MessageView("user", "see\n[image]", parts=(Part("image"),)),
             id="content parts",
         ),
         pytest.param(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from harnesslab.core.measuring.trace_statistics import trace_statistics
 from harnesslab.core.running.rollout import Outcome, Replayability
 from harnesslab.core.trace.events import Fidelity, HarnessAction, ModelCall, SubagentCall, ToolCall, Usage, UserTurn
+from harnesslab.core.trace.stated import lines_of
 from harnesslab.core.trace.trace import messages_at
 from harnesslab.formats.atif import trajectory as atif
 from tests.formats.making import events_of, facts_of, file_unit, read, sent
@@ -180,3 +183,33 @@ def test_times_count_from_the_first_step() -> None:
         {**USER, "timestamp": "2026-01-01T00:00:00Z"}, step(2, "agent", "a", timestamp="2026-01-01T00:00:02.500Z")
     )
     assert events_of(rollout, ModelCall)[0].at == 2.5
+
+
+def test_numeric_times_are_read() -> None:
+    steps = [step(1, "user", "go", timestamp=1782900000), step(2, "agent", "a", timestamp=1782900004500)]
+    rollout = imported(*steps)
+    assert rollout.started_at == datetime(2026, 7, 1, 10, tzinfo=UTC)
+    assert events_of(rollout, ModelCall)[0].at == 4.5
+
+
+def test_final_metrics_are_balanced_against_the_steps() -> None:
+    steps = [USER, step(2, "agent", "a", metrics={"prompt_tokens": 40, "cost_usd": 0.5})]
+    final = {"total_prompt_tokens": 100, "total_completion_tokens": 9, "total_cost_usd": 0.5, "total_steps": 4}
+    (rollout,), report = read(file_unit("t.json", trajectory(*steps, final_metrics=final)), atif)
+    assert [item.why for item in report.shortfalls] == [
+        "steps: the source states 4, 2 stored",
+        "input tokens: the source states 100, 40 stored",
+        "output tokens: the source states 9, none is stored",
+    ]
+    assert [line.what for line in lines_of(rollout.trace.events[-1].extra)] == [
+        "steps", "input tokens", "output tokens", "cost"
+    ]  # fmt: skip
+
+
+def test_totals_that_no_step_states_are_the_trajectorys() -> None:
+    steps = [USER, step(2, "agent", "a")]
+    final = {"total_prompt_tokens": 100, "total_completion_tokens": 9, "total_cached_tokens": 30}
+    (rollout,), report = read(file_unit("t.json", trajectory(*steps, final_metrics=final)), atif)
+    counted = trace_statistics(rollout.trace, rollout.outcome)
+    assert (counted.input, counted.output, counted.cached) == (100, 9, 30)
+    assert not report.shortfalls

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from harnesslab.core.errors import FormatRefused
+from harnesslab.core.measuring.trace_statistics import trace_statistics
 from harnesslab.core.running.rollout import Outcome, Recording
 from harnesslab.core.trace.events import ModelCall, SubagentCall, ToolCall, Verification
+from harnesslab.core.trace.stated import lines_of
 from harnesslab.formats.discovery import discover
 from harnesslab.formats.harbor import importer as harbor
 from harnesslab.formats.reading.inputs import Report
@@ -61,6 +63,32 @@ def test_how_a_trial_ended(reward: float | None, exception: str, outcome: Outcom
     rollout = trial(result(reward, exception))
     assert rollout.outcome is outcome
     assert rollout.reward == reward
+
+
+def test_an_exception_beside_a_reward_marks_the_trial() -> None:
+    rollout = trial(result(1.0, "AgentTimeoutError"))
+    assert rollout.tags == ("AgentTimeoutError",)
+    assert rollout.trace.events[-1].error == "AgentTimeoutError: m"
+    assert trial(result(1.0)).tags == ()
+
+
+def test_the_tokens_of_a_trial_without_a_trajectory_are_its_own() -> None:
+    used = {"n_input_tokens": 1000, "n_cache_tokens": 200, "n_output_tokens": 50, "cost_usd": 0.01}
+    rollout = trial(result(1.0, agent_result=used))
+    counted = trace_statistics(rollout.trace, rollout.outcome)
+    assert (counted.input, counted.cached, counted.output, counted.calls) == (1000, 200, 50, 0)
+    assert [(line.what, line.short) for line in lines_of(rollout.trace.events[-1].extra)] == [
+        ("input tokens", False), ("output tokens", False), ("cached tokens", False), ("cost", False), ("verdict", False)
+    ]  # fmt: skip
+
+
+def test_tokens_that_the_trajectory_lacks_are_named_as_missing() -> None:
+    steps = [USER, step(2, "agent", "a", metrics={"prompt_tokens": 600, "completion_tokens": 50})]
+    used = {"n_input_tokens": 1000, "n_cache_tokens": 0, "n_output_tokens": 50}
+    files = {"result.json": result(1.0, agent_result=used), "agent/trajectory.json": trajectory(*steps)}
+    (rollout,), report = read(folder_unit("chess__abc", files), harbor)
+    assert trace_statistics(rollout.trace, rollout.outcome).input == 600
+    assert [item.why for item in report.shortfalls] == ["input tokens: the source states 1,000, 600 stored"]
 
 
 def test_a_trial_that_never_finished_was_interrupted() -> None:

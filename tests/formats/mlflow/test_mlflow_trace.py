@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from harnesslab.core.running.rollout import Outcome, Recording
-from harnesslab.core.trace.events import ModelCall, ToolCall
+from harnesslab.core.trace.events import HarnessAction, ModelCall, Retrieval, SubagentCall, ToolCall
+from harnesslab.core.trace.stated import lines_of
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.mlflow.spans import LARGEST, spans, walk
 from harnesslab.formats.reading.inputs import InputFile, Report, Unit
-from harnesslab.formats.registry import recognise
+from harnesslab.formats.registry import recognise, recordings
 
 
 def span(kind: str, start: int, inputs: Any, outputs: Any, name: str = "call", usage: Any = None) -> dict[str, Any]:
@@ -36,7 +37,7 @@ def read(found: list[dict[str, Any]], **info: Any) -> Recording:
     unit = Unit("tr-1.json", {"tr-1.json": InputFile.of_bytes("tr-1.json", json.dumps(document).encode())})
     recognised = recognise(unit)
     assert recognised.importer.NAME == "mlflow-trace"
-    (recording,) = recognised.importer.read(unit, Report())
+    (recording,) = recordings(recognised, Report())
     return recording
 
 
@@ -112,3 +113,47 @@ def test_a_long_message_list_is_shown_by_what_is_new() -> None:
     second = [each for each in walk(steps) if each.kind == "CHAT_MODEL"][1]
     assert second.inputs == {"messages": [{"role": "user", "content": "more"}], "unchanged_before": 1, "settings": {}}
     assert "mlflow.chat.tokenUsage" not in second.attributes
+
+
+def under(parent: str, name: str, made: dict[str, Any]) -> dict[str, Any]:
+    return {**made, "span_id": name, "parent_span_id": parent}
+
+
+def test_agents_their_inputs_and_parents_are_kept() -> None:
+    recording = read(
+        [
+            under("", "a", span("AGENT", 0, {"task": "go"}, "all done", name="boss")),
+            under("a", "b", span("CHAT_MODEL", 1, ASKED, "ask the other")),
+            under("a", "c", span("AGENT", 2, {"q": 1}, {"r": 2}, name="helper")),
+            under("c", "d", span("CHAIN", 3, None, None, name="empty")),
+            under("d", "e", span("LLM", 4, "hm", "yes")),
+            under("c", "f", span("RETRIEVER", 5, "query", ["doc"], name="index")),
+            under("a", "g", span("AGENT", 6, None, None, name="helper")),
+        ]
+    )
+    events = recording.trace.events
+    (root,) = [event for event in events if isinstance(event, HarnessAction)]
+    assert (root.name, root.detail, root.agent) == ("boss", {"inputs": {"task": "go"}, "outputs": "all done"}, "")
+    handed = [event for event in events if isinstance(event, SubagentCall)]
+    assert [(call.child, call.agent) for call in handed] == [("helper", ""), ("helper/2", "")]
+    assert (handed[0].input, handed[0].output, handed[0].extra["parent"]) == ({"q": 1}, {"r": 2}, "a")
+    calls = [event for event in events if isinstance(event, ModelCall)]
+    assert [(call.agent, call.extra["parent"], call.origin) for call in calls] == [
+        ("", "a", "span b"),
+        ("helper", "d", "span e"),
+    ]
+    (found,) = [event for event in events if isinstance(event, Retrieval)]
+    assert (found.source, found.query, found.documents, found.agent) == ("index", "query", ["doc"], "helper")
+
+
+def test_a_ring_of_parents_is_read() -> None:
+    ring = [under("b", "a", span("AGENT", 0, 1, 2)), under("a", "b", span("AGENT", 1, 1, 2))]
+    assert len(read(ring).trace.events) == 4
+
+
+def test_the_traces_own_tokens_are_balanced() -> None:
+    stated = {"mlflow.trace.tokenUsage": json.dumps({"input_tokens": 90, "output_tokens": 9})}
+    used = {"input_tokens": 30, "output_tokens": 9}
+    recording = read([span("CHAT_MODEL", 0, ASKED, "a", usage=used)], trace_metadata=stated)
+    (short,) = [line for line in lines_of(recording.trace.events[-1].extra) if line.short]
+    assert str(short) == "input tokens: the source states 90, 30 stored"

@@ -74,6 +74,14 @@ def test_a_file_without_a_readable_rollout_is_refused_with_the_first_reason() ->
         read(opening(outcome="vibes"), call("a"))
 
 
+def test_the_revision_and_the_panel_that_an_opening_states_are_conditions() -> None:
+    (found,), _ = read(opening(revision="aaa111", panel="shell", harness="loop"), call("a"))
+    known = {name: found.manifest.value(name) for name in ("harness.revision", "harness.name", "panel.name")}
+    assert known == {"harness.revision": "aaa111", "harness.name": "loop", "panel.name": "shell"}
+    (found,), _ = read(opening(revision="a", conditions={"harness.revision": "stated"}), call("a"))
+    assert found.manifest.value("harness.revision") == "stated"
+
+
 def test_a_key_that_no_field_has_is_kept_beside_the_event() -> None:
     call = {"kind": "tool_call", "name": "run", "colour": "red", "extra": {"n": 1}}
     (found,), skipped = read(opening(), call, {"kind": "user_turn", "mood": 3})

@@ -73,19 +73,19 @@ def _call(recording: Any) -> tuple[int | None, dict[str, Any]]:
 
 def test_a_bundle_of_a_newer_schema_is_refused_with_what_would_help(data: bytes) -> None:
     index = json.loads(members(data)["bundle.json"])
-    newer = rewritten(data, {"bundle.json": canonical_bytes(index | {"schema": "harnesslab.bundle/2"})})
+    newer = rewritten(data, {"bundle.json": canonical_bytes(index | {"schema": "harnesslab.bundle/3"})})
     with pytest.raises(SealBroken) as refusal:
         bundle.verify(newer)
-    assert "bundle.json: written as harnesslab.bundle/2, which this version doesn't know" in refusal.value.sentence
-    assert "it reads up to harnesslab.bundle/1" in refusal.value.sentence
+    assert "bundle.json: written as harnesslab.bundle/3, which this version doesn't know" in refusal.value.sentence
+    assert "it reads up to harnesslab.bundle/2" in refusal.value.sentence
 
 
 def test_a_bundle_is_verified_by_the_rules_of_its_own_schema(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(archive: Any, index: Any) -> Any:
-        raise SealBroken("by the rules of 2")
+        raise SealBroken("by the rules of 3")
 
-    monkeypatch.setitem(bundle.BUNDLES.rules, 2, refuse)
+    monkeypatch.setitem(bundle.BUNDLES.rules, 3, refuse)
     assert bundle.verify(data).case
     index = json.loads(members(data)["bundle.json"])
-    with pytest.raises(SealBroken, match="by the rules of 2"):
-        bundle.verify(rewritten(data, {"bundle.json": canonical_bytes(index | {"schema": "harnesslab.bundle/2"})}))
+    with pytest.raises(SealBroken, match="by the rules of 3"):
+        bundle.verify(rewritten(data, {"bundle.json": canonical_bytes(index | {"schema": "harnesslab.bundle/3"})}))

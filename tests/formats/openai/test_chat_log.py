@@ -11,6 +11,7 @@ from harnesslab.core.trace.events import Fidelity, Usage
 from harnesslab.formats import registry
 from harnesslab.formats.reading.inputs import Report
 from tests.formats.building import (
+    actions,
     file_unit,
     json_unit,
     lines_unit,
@@ -188,6 +189,22 @@ def test_a_document_of_messages_is_one_rollout() -> None:
     assert [call.fidelity for call in model_calls(recording)] == [Fidelity.REBUILT] * 2
     assert tool_calls(recording)[0].result == "a.txt"
     assert recording.case == "t1"
+
+
+@pytest.mark.parametrize("key", ["system_prompt", "system"])
+def test_a_system_prompt_beside_the_messages_opens_every_input(key: str) -> None:
+    said = {"role": "assistant", "content": "One."}
+    recording = only(json_unit({"messages": [ASKED, said], key: "Be brief."}), NAME)
+    prompt = {"role": "system", "content": "Be brief."}
+    assert sent(recording, model_calls(recording)[0]) == [prompt, ASKED]
+    recording = only(json_unit({"messages": [{"role": "system", "content": "x"}, ASKED, said], key: "Be brief."}), NAME)
+    assert sent(recording, model_calls(recording)[0])[0]["content"] == "x"
+
+
+def test_what_no_call_was_sent_is_kept_too() -> None:
+    messages = [ASKED, {"role": "assistant", "content": "One."}, {"role": "system", "content": "stopped"}]
+    recording = only(json_unit({"messages": messages}), NAME)
+    assert [action.detail for action in actions(recording)] == [messages[-1]]
 
 
 def test_a_list_of_messages_is_one_rollout() -> None:

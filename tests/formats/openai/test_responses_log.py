@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from harnesslab.core.measuring.trace_statistics import trace_statistics
 from harnesslab.core.running.rollout import Outcome, Replayability
 from harnesslab.core.trace.events import Fidelity, RolloutEnded, Usage
 from harnesslab.formats.reading.inputs import Report
@@ -194,3 +195,23 @@ def test_the_same_line_of_two_files_is_the_same_case_only_for_the_same_input() -
         for said in ("x", "y")
     )
     assert one != two
+
+
+def test_the_usage_of_an_episode_of_several_calls_is_the_rollouts() -> None:
+    output = [
+        {"type": "function_call", "name": "run", "arguments": "{}", "call_id": "1"},
+        {"type": "function_call_output", "call_id": "1", "output": "ok"},
+        {"type": "message", "role": "assistant", "content": "done"},
+    ]
+    counted = {"input_tokens": 900, "output_tokens": 30, "input_tokens_details": {"cached_tokens": 400}}
+    episode = {
+        "responses_create_params": {"input": "go"},
+        "response": {"object": "response", "model": "m", "output": output, "usage": counted},
+        "reward": 1.0,
+    }
+    report = Report()
+    recording = only(lines_unit([episode]), "openai-responses", report)
+    assert [call.usage for call in model_calls(recording)] == [None, None]
+    statistics = trace_statistics(recording.trace, recording.outcome)
+    assert (statistics.input, statistics.cached, statistics.output) == (900, 400, 30)
+    assert not report.shortfalls

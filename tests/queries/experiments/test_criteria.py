@@ -45,7 +45,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_a_registered_criterion_decides() -> None:
-    assert criterion_names()[:3] == ["strict_pareto", "strict_pareto_both_sides", "paired_test"]
+    assert criterion_names()[:3] == ["strict_pareto@2", "strict_pareto_both_sides@2", "paired_test@2"]
     assert {"generous", "broken"} <= set(criterion_names())
     cells = {"a": [Cell("a", 0, Outcome.FAILED_VERIFICATION, 0)]}
     assert judge(criterion("generous"), cells, cells).reason == "always"

@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from harnesslab.actions.reruns.job_specs import conclude
+from harnesslab.actions.rollouts.storing import store_recording
 from harnesslab.core.errors import Conflict, InvalidValue, NotFound
 from harnesslab.core.running.rerun import Mode, RerunPlan
 from harnesslab.core.running.rollout import Origin, Outcome
@@ -22,6 +24,7 @@ from harnesslab.queries.reruns.listing import (
 )
 from harnesslab.store.models import Job, JobState, Rerun, Rollout
 from tests import live
+from tests.recordings import COMMANDS, recording
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_wake_up")]
 
@@ -109,9 +112,9 @@ def test_lists_come_newest_first_each_parents_own_in_a_fixed_number_of_queries(
     rows = [live.asked(parent, RerunPlan(mode=Mode.LIVE, attempts=n)) for n in (1, 2, 3)]
     other = live.asked(live.rerunnable(trial=1))
     live.attempted(rows[0], 0, same=True)
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(4):
         assert [view.id for view in reruns_of(parent.pk)] == [row.pk for row in rows[::-1]]
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(4):
         assert [view.id for view in recent_reruns()] == [other.pk, *(row.pk for row in rows[::-1])]
     assert [view.id for view in recent_reruns([rows[0].pk, 999])] == [rows[0].pk]
     assert [view.id for view in recent_reruns(limit=1)] == [other.pk]
@@ -181,3 +184,16 @@ def test_an_attempt_that_is_not_queued_any_more_says_so() -> None:
     Job.objects.filter(group=f"rerun {rerun.pk}").delete()
     view = rerun_view(rerun.pk)
     assert (view.attempts[0].status, view.ended) == ("not queued", True)
+
+
+def test_attempts_that_agree_with_each_other_stand_beside_those_that_went_as_the_parent() -> None:
+    rerun = asked(4)
+    ways = [COMMANDS, ("ls", "pwd"), ("ls", "pwd"), ("ls", "pwd")]
+    for number, commands in enumerate(ways):
+        made = store_recording(recording(commands, trial=number, tags=(str(number),)), None)
+        Rollout.objects.filter(pk=made.pk).update(rerun=rerun, attempt=number, mode="live")
+        conclude(made.pk, diverged=False)
+    Job.objects.update(state=JobState.DONE)
+    view = rerun_view(rerun.pk)
+    assert (view.groups, view.same.k if view.same else None) == ([3, 1], 1)
+    assert view.sentence.endswith("3 of the 4 agree with each other.")

@@ -64,6 +64,12 @@ def test_hostile_tags_are_found_by_their_own_text() -> None:
         assert (len(passing(tag=value)), count) == (1, 1), value
 
 
+def test_tags_of_any_letters_are_found_and_two_spellings_of_one_are_told_apart() -> None:
+    texts = ("größe", "gro\u0308ße", "план", 'a"b', "x\\y", "50%_off", "é", "e\u0301")
+    found = {text: stored(case=f"case {number}", tags=(text,)) for number, text in enumerate(texts)}
+    assert {text: passing(tag=text) for text in texts} == {text: [pk] for text, pk in found.items()}
+
+
 def test_facets_are_of_the_values_under_the_other_filters_the_most_frequent_first(varied: list[int]) -> None:
     stored(case="ab", model="a", tags=("ab",))
     assert facet(RolloutFilter(case="ab"), "model") == [("a", 1), ("ab", 1)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from harnesslab.actions.experiments.sources import store_record
 from harnesslab.actions.projects.memos import keep_memo
@@ -57,7 +58,7 @@ def test_a_line_says_what_each_number_is_of() -> None:
     assert found.common == ["one", "two"]
     assert [(row.delta, row.shared) for row in found.rows] == [(None, None), (-1, 2), (1, 2), (None, None), (-1, 2)]
     assert [step.of for step in told("common").steps] == [2, 2, 2]
-    assert headline(found) == ("2 candidates took the baseline from 1/3 to 2/3 solved; 1 promoted, 1 rejected.")
+    assert headline(found) == ("2 candidates took the baseline from 1/3 to 2/3 cases solved; 1 promoted, 1 rejected.")
 
 
 def test_what_a_source_does_not_state_is_unknown_in_every_sentence() -> None:
@@ -70,13 +71,13 @@ def test_what_a_source_does_not_state_is_unknown_in_every_sentence() -> None:
     assert [(row.solved, row.total, row.common) for row in found.rows] == [(3, None, None), (None, None, None)]
     said = headline(found)
     assert "None" not in said
-    assert "3 solved" in said
+    assert "3 cases solved" in said
     store_record(
         ExperimentRecord("last", solved=5, total=9, verdict=Verdict.PROMOTED, baseline="next", project="tests")
     )
     said = headline(told())
     assert "None" not in said
-    assert "from 3 to 5/9 solved" in said
+    assert "from 3 to 5/9 cases solved" in said
 
 
 def test_a_metric_is_of_no_cases_and_one_that_is_not_there_is_refused() -> None:
@@ -113,12 +114,14 @@ def test_measured_again_unchanged_says_how_many_of_how_many_flipped() -> None:
 def test_superseded_attempts_and_cancelled_ones_are_not_told_but_counted() -> None:
     lineage()
     measured("late", {"one": SOLVED}, facts={"indexed": False})
+    measured("killed", {"one": SOLVED}, facts={"indexed": False})
+    Experiment.objects.filter(name="late").update(ended_at=timezone.now())
     Experiment.objects.filter(name="worse").update(state="cancelled")
     found = told()
     assert "late" not in [row.name for row in found.rows]
     assert "worse" not in [row.name for row in found.rows]
-    assert found.superseded == 1
-    assert "1 superseded attempt left out." in rests(found)
+    assert found.left_out == {"superseded attempt": 1, "unfinished": 1}
+    assert "1 superseded attempt and 1 unfinished run left out." in rests(found)
 
 
 def test_the_one_that_is_looked_at_is_the_chosen_or_the_last_promoted() -> None:

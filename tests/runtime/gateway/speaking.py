@@ -35,7 +35,7 @@ class Said:
     refusals: list[str] = field(default_factory=list)
     before: Callable[[], None] = lambda: None
 
-    def ask(self, asked: AgentRequest) -> ModelCall | Problem:
+    def ask(self, asked: AgentRequest, _: Callable[[], bool]) -> ModelCall | Problem:
         """Answer."""
         self.asked.append(asked)
         self.before()

@@ -12,31 +12,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.conditions.manifest import Manifest
-from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
+from harnesslab.core.running.rollout import Recording, Source
 from harnesslab.core.trace import usage
 from harnesslab.core.trace.events import HarnessAction, RolloutStarted, ToolRequest, UserTurn
 from harnesslab.core.trace.messages import MessageView, text_of, view
 from harnesslab.core.trace.trace import TraceBuilder
+from harnesslab.formats.mini_swe_agent.run import HARNESS, manifest_of, outcome_of, replayability_of, totals_of
 from harnesslab.formats.reading.inputs import Report, Unit
 from harnesslab.formats.reading.rows import stem
 from harnesslab.formats.reading.sniff import Shape
 from harnesslab.formats.reading.transcript import Transcript, tool_call
 from harnesslab.formats.reading.values import elapsed, epoch_time, items, mapping, moment, number, text
 
-NAME = "mini-swe-agent"
-_UNKNOWN = "not recorded by mini-swe-agent trajectories"
+NAME = HARNESS
+_REJECTED = "FormatError"
 _BLOCK = re.compile(r"```(?:bash|sh|mswea_bash_command)[ \t]*\n(.*?)\n?```", re.DOTALL)
 _RETURN_CODE = re.compile(r"\s*<returncode>(-?\d{1,10})</returncode>")
-_ENDS = {
-    "Submitted": Outcome.UNKNOWN,
-    "LimitsExceeded": Outcome.STEP_CAP,
-    "TimeExceeded": Outcome.TIMEOUT,
-    "RepeatedFormatError": Outcome.NO_VALID_ACTION,
-    "UserInterruption": Outcome.INTERRUPTED,
-    "KeyboardInterrupt": Outcome.INTERRUPTED,
-}
-_SERVICE = re.compile(r"API|RateLimit|Authentication|Connection|ServiceUnavailable|InternalServer|ContextWindow")
 
 
 def recognises(shape: Shape) -> bool:
@@ -61,13 +52,13 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
 
 def _recording(run: Mapping[str, JSON], unit: Unit, report: Report) -> Recording:
     info = mapping(run.get("info"))
-    manifest = _manifest(run, info)
+    manifest = manifest_of(run, info)
     builder = TraceBuilder()
     builder.add(RolloutStarted(manifest=manifest.digest))
     walk = _Walk(builder, mapping(mapping(info.get("config")).get("model")))
     walk.read(items(run.get("messages")), report)
-    outcome, error = _outcome(info, mapping(info.get("config")))
-    replayability, missing = _replayability(manifest)
+    outcome, error = outcome_of(info, mapping(info.get("config")))
+    replayability, missing = replayability_of(manifest)
     agent = mapping(mapping(info.get("config")).get("agent"))
     return Recording(
         manifest=manifest,
@@ -87,6 +78,7 @@ def _recording(run: Mapping[str, JSON], unit: Unit, report: Report) -> Recording
             **{key: value for key, value in run.items() if key not in ("info", "messages")},
             **{key: value for key, value in info.items() if key != "submission"},
         },
+        totals=totals_of(run, info),
     )
 
 
@@ -114,6 +106,10 @@ class _Walk:
                 self._unanswered(pending, step)
                 step += 1
                 pending = list(enumerate(self._call(message, seen, {**fields, "step": step})))
+            elif mapping(message.get("extra")).get("interrupt_type") == _REJECTED:
+                self._unanswered(pending, step)
+                step, pending = step + 1, []
+                self._rejected(message, {**fields, "step": step})
             else:
                 self._other(message, seen, pending, step, fields)
             self.transcript.say(message)
@@ -145,6 +141,27 @@ class _Walk:
         )
         self.model = self.model or text(mapping(extra.get("response")).get("model"))
         return requests
+
+    def _rejected(self, message: Mapping[str, JSON], fields: dict[str, Any]) -> None:
+        """Append the call whose answer the harness did not accept: no message of its own, but kept beside the reply."""
+        extra = mapping(message.get("extra"))
+        answer, response = extra.get("model_response"), extra.get("response")
+        body = mapping(answer) or mapping(
+            mapping(next(iter(items(mapping(response).get("choices"))), None)).get("message")
+        )
+        seen = view({"role": "assistant", **body}) if body else view({"role": "assistant", "content": answer})
+        kept = {key: value for key, value in extra.items() if key not in ("model_response", "response", "timestamp")}
+        self.transcript.call(
+            **fields,
+            model=self.model,
+            settings=self.settings,
+            text=seen.text or None,
+            tool_calls=seen.tool_calls,
+            rejected=text_of(message.get("content")) or _REJECTED,
+            extra=kept if seen.text or seen.tool_calls else {**kept, "answer": "not kept by the source"},
+            **_response(response, seen),
+        )
+        self.builder.add(HarnessAction(name="message", detail=message.get("content"), extra=kept, **fields))
 
     def _other(
         self,
@@ -236,57 +253,3 @@ def _response(response: JSON, seen: MessageView) -> dict[str, Any]:
 
 def _is_observation(message: Mapping[str, JSON]) -> bool:
     return message.get("role") == "user" and _RETURN_CODE.match(text(message.get("content"))) is not None
-
-
-def _outcome(info: Mapping[str, JSON], config: Mapping[str, JSON]) -> tuple[Outcome, str | None]:
-    """Return how the run ended; with info but no exit status it was cut short."""
-    if not info:
-        return Outcome.UNKNOWN, None
-    status = text(info.get("exit_status"))
-    if not status:
-        return Outcome.INTERRUPTED, "no exit status: the run did not reach its end"
-    if status in _ENDS:
-        return _ENDS[status], None if status == "Submitted" else status
-    return (Outcome.INFRA_ERROR if _SERVICE.search(status) else Outcome.CRASH), status
-
-
-def _manifest(run: Mapping[str, JSON], info: Mapping[str, JSON]) -> Manifest:
-    config = mapping(info.get("config"))
-    agent, model, environment = (mapping(config.get(key)) for key in ("agent", "model", "environment"))
-    settings = mapping(model.get("model_kwargs"))
-    templates = {key: value for key, value in agent.items() if key.endswith(("observation_template", "error_template"))}
-    observing = {**templates, **{key: model[key] for key in ("observation_template",) if key in model}}
-    return Manifest.of(
-        {
-            "harness.name": NAME,
-            "harness.revision": info.get("mini_version"),
-            "panel.case": run.get("instance_id"),
-            "budgets.steps": agent.get("step_limit"),
-            "budgets.cost": agent.get("cost_limit"),
-            "model.name": model.get("model_name"),
-            "sampling.temperature": settings.get("temperature"),
-            "sampling.top_p": settings.get("top_p"),
-            "sampling.max_tokens": settings.get("max_tokens"),
-            "sampling.reasoning_effort": settings.get("reasoning_effort"),
-            "sampling.other": {
-                key: value
-                for key, value in settings.items()
-                if key not in ("temperature", "top_p", "max_tokens", "reasoning_effort", "seed")
-            }
-            or None,
-            "seeds.seed": settings.get("seed"),
-            "environment.image": environment.get("image"),
-            "environment.platform": environment.get("cwd"),
-            "processing.observation": observing or None,
-        },
-        unknown=_UNKNOWN,
-        reasons={"seeds.seed": "no seed among the model arguments"} if settings else {},
-    )
-
-
-def _replayability(manifest: Manifest) -> tuple[Replayability, str]:
-    needed = ("panel.case", "harness.revision", "model.name", "environment.image")
-    absent = [name for name in needed if manifest.value(name) is None]
-    if absent:
-        return Replayability.VIEW_ONLY, f"harness: not stated: {', '.join(absent)}"
-    return Replayability.LIVE, "model: requests are rebuilt from the conversation, retries are not recorded"
