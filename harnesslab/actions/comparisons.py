@@ -92,7 +92,9 @@ def _computed(reader: StoredTraceReader, contracts: Sequence[Contract]) -> tuple
 def _ladder(contract: Contract) -> list[Contract]:
     """Return the contracts by whose paths two traces are compared as a whole."""
     levels = [Contract(level, contract.rules, contract.scope) for level in LADDER]
-    return [*levels, _bare(contract), Contract(Level.TEXT, (), contract.scope)]
+    # token ids under equal words are looked for whatever is compared
+    whole = [Contract(Level.TOKEN_IDS, contract.rules), Contract(Level.TEXT, contract.rules)]
+    return [*levels, _bare(contract), Contract(Level.TEXT, (), contract.scope), *whole]
 
 
 def _bare(contract: Contract) -> Contract:

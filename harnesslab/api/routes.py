@@ -21,7 +21,7 @@ from harnesslab.core.contracts.contract import Contract
 from harnesslab.core.errors import HarnessLabError
 from harnesslab.http_errors import status_of
 from harnesslab.queries.bundles import bundle_of
-from harnesslab.queries.comparisons.comparison import ComparisonResult
+from harnesslab.queries.comparisons.result import ComparisonResult
 from harnesslab.queries.jobs.listing import JobRow, job_row
 from harnesslab.queries.projects.home import Home, home
 from harnesslab.queries.rollouts.accounts import RolloutWithAccount, rollout_with_account

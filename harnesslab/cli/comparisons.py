@@ -8,7 +8,7 @@ from harnesslab.cli.rollouts import named_rollout
 from harnesslab.cli.terminal import printable
 from harnesslab.core.comparing.comparison import compare_traces
 from harnesslab.core.contracts.contract import LADDER, TITLES, Contract
-from harnesslab.queries.comparisons.comparison import ComparisonResult, result
+from harnesslab.queries.comparisons.result import ComparisonResult, result
 
 
 @click.command("compare")
@@ -35,9 +35,8 @@ def _text(found: ComparisonResult) -> str:
         f"{counts['equal']} rows equal, {counts['changed']} changed, {counts['moved']} moved, "
         f"{counts['only_a']} only in A, {counts['only_b']} only in B; {counts['edits']} edits"
     )
-    lines.append(
-        f"outcomes: {found.outcomes[0]} / {found.outcomes[1]}; paths rejoin: {'yes' if found.rejoins else 'no'}"
-    )
+    rejoins = "" if found.identical else f"; paths rejoin: {'yes' if found.rejoins else 'no'}"
+    lines.append(f"outcomes: {found.outcomes[0]} / {found.outcomes[1]}{rejoins}")
     if found.first_divergence is not None:
         lines.append("")
         for row in found.first_divergence.evidence:

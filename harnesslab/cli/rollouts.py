@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from harnesslab.actions.tables import ready_tables
-from harnesslab.core.contracts.trace_reader import MemoryTraceReader, TraceReader
+from harnesslab.core.contracts.trace_reader import MemoryTraceReader, SourceIdentity, TraceReader
 from harnesslab.core.errors import InvalidValue, NotFound
 from harnesslab.core.natural import natural
 from harnesslab.core.running.rollout import Recording
@@ -35,12 +35,14 @@ def named_rollout(argument: str) -> Named:
         return Named(argument, _whole(StoredTraceReader(rollout)))
     path, position = _split(argument)
     recording = _recording(path, position)
-    return Named(argument, MemoryTraceReader(recording.trace, recording.manifest, recording.outcome.value))
+    source = recording.source
+    identity = SourceIdentity(recording.case, source.format, source.digest, source.position)
+    return Named(argument, MemoryTraceReader(recording.trace, recording.manifest, recording.outcome.value, identity))
 
 
 def _whole(reader: StoredTraceReader) -> TraceReader:
     """Read a stored trace once: a command compares at several contracts whose paths may not be kept."""
-    return MemoryTraceReader(reader.trace(), reader.manifest, reader.outcome)
+    return MemoryTraceReader(reader.trace(), reader.manifest, reader.outcome, reader.identity)
 
 
 def _split(argument: str) -> tuple[str, int]:

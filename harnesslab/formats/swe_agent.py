@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harnesslab.core.canonical import JSON, parse
+from harnesslab.core.canonical import JSON, digest, parse
 from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
 from harnesslab.core.trace.events import Fidelity, HarnessAction, RolloutStarted, ToolRequest, UserTurn
@@ -40,6 +40,7 @@ _ENDS = {
     "early_exit": Outcome.INTERRUPTED,
 }
 _SETTINGS = ("temperature", "top_p", "stop", "completion_kwargs")
+_FILLED_IN: dict[str, JSON] = {"provenance": "template"}  # the instance template
 _PLACES = ("", "main", "swe_main")
 """Names of the environment that name no case."""
 
@@ -127,7 +128,8 @@ class _Walk:
             if message.get("role") == "assistant" and not message.get("is_demo"):
                 break
             if message.get("role") == "user" and not message.get("is_demo"):
-                self.builder.add(UserTurn(content=message.get("content"), origin=f"history {position}"))
+                said, origin = message.get("content"), f"history {position}"
+                self.builder.add(UserTurn(content=said, origin=origin, extra=_FILLED_IN))
         index = -1
         for index, step in steps:
             self._step(index, step)
@@ -262,7 +264,7 @@ def _manifest(run: Mapping[str, JSON], info: Mapping[str, JSON], config: Mapping
     deployment = mapping(mapping(config.get("env")).get("deployment"))
     place = text(run.get("environment"))
     case = text(mapping(config.get("problem_statement")).get("id")) or (place if place not in _PLACES else "")
-    templates = mapping(agent.get("templates"))
+    templates, bundles = mapping(agent.get("templates")), items(mapping(agent.get("tools")).get("bundles"))
     observing = {key: value for key, value in templates.items() if "next_step" in key or "observation" in key}
     for key in ("history_processor", "history_processors"):
         observing |= {key: agent[key]} if key in agent else {}
@@ -281,7 +283,7 @@ def _manifest(run: Mapping[str, JSON], info: Mapping[str, JSON], config: Mapping
             "sampling.other": without_nulls(arguments, "seed") or None,
             "seeds.seed": arguments.get("seed"),
             "environment.image": deployment.get("image"),
-            "tools.schemas": None,
+            "tools.schemas": digest(bundles) if bundles else None,  # where they come from: they aren't kept
             "processing.observation": observing or None,
         },
         unknown=_UNKNOWN,

@@ -22,12 +22,12 @@ from harnesslab.pages.access import needs, user_of
 from harnesslab.pages.render import render
 from harnesslab.queries.comparisons.comparison import (
     ComparedRollouts,
-    ComparisonResult,
     first_difference_row,
     level_titles,
     overrides_of,
     row_window,
 )
+from harnesslab.queries.comparisons.result import ComparisonResult
 from harnesslab.queries.comparisons.rows import row_detail
 from harnesslab.queries.comparisons.strip import strip
 from harnesslab.queries.rollouts.listing import siblings

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from harnesslab.core.comparing.comparison import compare_traces, sentence
+from harnesslab.core.comparing.comparison import compare_traces
+from harnesslab.core.comparing.sentence import sentence
 from harnesslab.core.contracts.contract import Contract
 from harnesslab.core.contracts.trace_reader import MemoryTraceReader
 from harnesslab.core.running.rollout import Outcome, Recording

@@ -181,16 +181,24 @@ def summarise(rows: Sequence[Row], a: Sequence[Item], b: Sequence[Item]) -> Summ
         counts[Relation.ONLY_A],
         counts[Relation.ONLY_B],
         len(touched),
-        _rejoins(rows, a),
+        _rejoins(rows, a, b),
     )
 
 
-def _rejoins(rows: Sequence[Row], a: Sequence[Item]) -> int | None:
+def _rejoins(rows: Sequence[Row], a: Sequence[Item], b: Sequence[Item]) -> int | None:
     """Return where the final run of equal rows begins, if an action is in it and something differs before."""
-    start = len(rows)
+    end = len(rows)
+    while end > 0 and rows[end - 1].relation is not Relation.MOVED and _is_outcome(rows[end - 1], a, b):
+        end -= 1  # how it ended and was judged is no part of where paths go
+    start = end
     while start > 0 and rows[start - 1].relation in SAME:
         start -= 1
     if start == 0:
         return None
-    acted = any(row.a is not None and a[row.a].kind.startswith(("model", "tool")) for row in rows[start:])
+    acted = any(row.a is not None and a[row.a].kind.startswith(("model", "tool")) for row in rows[start:end])
     return start if acted else None
+
+
+def _is_outcome(row: Row, a: Sequence[Item], b: Sequence[Item]) -> bool:
+    kinds = {items[at].kind for items, at in ((a, row.a), (b, row.b)) if at is not None}
+    return kinds <= {"verification", "rollout_ended"}

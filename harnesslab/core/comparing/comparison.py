@@ -1,4 +1,4 @@
-"""Two traces compared under a contract: the ladder, both first differences, and the sentence that says it all."""
+"""Two traces compared under a contract: the ladder, both first differences, what is extra and what may have decided."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from enum import StrEnum
 
 from harnesslab.core.comparing import alignment
 from harnesslab.core.comparing.alignment import Item, Row
+from harnesslab.core.comparing.answers import answered_alike
+from harnesslab.core.comparing.deciding_action import DecidingAction, deciding_action
 from harnesslab.core.comparing.diagnosis import Divergence, diagnose
-from harnesslab.core.comparing.evidence import readable
+from harnesslab.core.comparing.extra_steps import ExtraSteps, extra_steps
+from harnesslab.core.comparing.whole_pair import pair_hypothesis
 from harnesslab.core.conditions.manifest import ConditionPair, Difference, compare
 from harnesslab.core.contracts import scrub
 from harnesslab.core.contracts.comparators import Path, first_difference
-from harnesslab.core.contracts.contract import LADDER, TITLES, Contract, Level, Scope
+from harnesslab.core.contracts.contract import LADDER, Contract, Level
 from harnesslab.core.contracts.trace_reader import TraceReader, turns
 from harnesslab.core.errors import NotComparable
+from harnesslab.core.trace.events import ModelCall, boundary
 
 
 class Rung(StrEnum):
@@ -44,6 +48,16 @@ class Comparison:
     conditions: Sequence[ConditionPair]
     outcomes: tuple[str, str]
     removed: tuple[scrub.Removed, scrub.Removed]
+    deciding: DecidingAction | None = None
+    """The first differing action that the outcome could hang on: a candidate."""
+    tokens_part: int | None = None
+    """The step from which token ids differ under words that are equal; None where they don't, or aren't recorded."""
+    counted: bool = True
+    """Whether either trace has anything of what is compared."""
+    about_pair: str = ""
+    """What is said of both traces as a whole."""
+    next_difference: tuple[int, str] | None = None
+    """(step, boundary) of the difference after the first, where that one is of white space, a date or a host alone."""
 
     @property
     def identical(self) -> bool:
@@ -63,24 +77,65 @@ def compare_traces(a: TraceReader, b: TraceReader, contract: Contract) -> Compar
     declared = [pair for pair in conditions if pair.difference is Difference.DIFFERENT]
     raw_contract = Contract(Level.TEXT, (), contract.scope)
     rows, summary = align_traces(a, b, contract)
+    counted = bool(len(path_a) or len(path_b))
+    whole = pair_hypothesis(a, b)
+    contractual = _divergence(a, b, contract, declared, rows)
     return Comparison(
         contract=contract,
         ladder={level: _rung(a, b, level, contract) for level in LADDER},
         steps=(turns(a), turns(b)),
-        raw=_divergence(a, b, a.path(raw_contract), b.path(raw_contract), declared),
-        contractual=_divergence(a, b, path_a, path_b, declared),
+        raw=contractual if raw_contract == contract else _divergence(a, b, raw_contract, declared),
+        contractual=contractual,
         rows=rows,
         summary=summary,
         conditions=conditions,
         outcomes=(a.outcome, b.outcome),
         removed=(path_a.removed, path_b.removed),
+        deciding=deciding_action(a, b, rows, (a.outcome, b.outcome)),
+        tokens_part=_tokens_part(a, b, contract),
+        counted=counted,
+        about_pair=whole.why if whole is not None else "",
+        next_difference=_next(a, b, rows) if contractual is not None and contractual.passing else None,
     )
+
+
+def _next(a: TraceReader, b: TraceReader, rows: Sequence[Row]) -> tuple[int, str] | None:
+    """Return the step and boundary of the second row that differs."""
+    different = [row for row in rows if row.relation not in alignment.SAME]
+    for row in different[1:2]:
+        reader, position = (a, row.a) if row.a is not None else (b, row.b)
+        if position is not None:
+            event = reader.event(position)
+            return event.step, boundary(event)
+    return None
 
 
 def parting(a: TraceReader, b: TraceReader, contract: Contract) -> Divergence | None:
     """Say where two traces part under a contract, and why; None where they don't. Raises `NotComparable`."""
     declared = [pair for pair in compare(a.manifest, b.manifest) if pair.difference is Difference.DIFFERENT]
-    return _divergence(a, b, a.path(contract), b.path(contract), declared)
+    return _divergence(a, b, contract, declared)
+
+
+def _tokens_part(a: TraceReader, b: TraceReader, contract: Contract) -> int | None:
+    """Return the first step whose tokens differ under equal words; None where there is none before the words differ."""
+    tokens, words = Contract(Level.TOKEN_IDS, contract.rules), Contract(Level.TEXT, contract.rules)
+    if contract.level in (Level.TOKEN_IDS, Level.LOGPROBS):
+        return None
+    try:
+        path_a, path_b = a.path(tokens), b.path(tokens)
+    except NotComparable:
+        return None
+    position = first_difference(path_a, path_b)
+    if position is None or position >= min(len(path_a), len(path_b)):
+        return None
+    at_a, at_b = path_a.indices[position], path_b.indices[position]
+    one, two = a.event(at_a), b.event(at_b)
+    if not isinstance(one, ModelCall) or not isinstance(two, ModelCall) or not answered_alike(one, two):
+        return None
+    if one.token_ids == two.token_ids:
+        return None
+    spoken = first_difference(a.path(words), b.path(words))
+    return one.step if spoken is None or a.path(words).indices[min(spoken, len(a.path(words)) - 1)] >= at_a else None
 
 
 def align_traces(a: TraceReader, b: TraceReader, contract: Contract) -> tuple[list[Row], alignment.Summary]:
@@ -92,20 +147,39 @@ def align_traces(a: TraceReader, b: TraceReader, contract: Contract) -> tuple[li
 
 
 def _divergence(
-    a: TraceReader, b: TraceReader, path_a: Path, path_b: Path, declared: Sequence[ConditionPair]
+    a: TraceReader,
+    b: TraceReader,
+    contract: Contract,
+    declared: Sequence[ConditionPair],
+    rows: Sequence[Row] | None = None,
 ) -> Divergence | None:
+    path_a, path_b = a.path(contract), b.path(contract)
     position = first_difference(path_a, path_b)
     if position is None:
         return None
     at_a = path_a.indices[position] if position < len(path_a) else None
     at_b = path_b.indices[position] if position < len(path_b) else None
-    return diagnose(a, b, at_a, at_b, declared, path_a.contract)
+    if rows is None:
+        rows = align_traces(a, b, contract)[0]
+    return diagnose(a, b, at_a, at_b, declared, contract, _extra(a, b, rows, at_a, at_b))
+
+
+def _extra(
+    a: TraceReader, b: TraceReader, rows: Sequence[Row], at_a: int | None, at_b: int | None
+) -> ExtraSteps | None:
+    """Return the steps that one side has more, where they are what the first difference is."""
+    first = next((row for row in rows if row.relation not in alignment.SAME), None)
+    if first is None or (first.a if first.a is not None else first.b) not in (at_a if first.a is not None else at_b,):
+        return None
+    return extra_steps(a, b, rows)
 
 
 def _rung(a: TraceReader, b: TraceReader, level: Level, contract: Contract) -> Rung:
     """Compare at one level, with the contract's rules and scope."""
     at_level = Contract(level, contract.rules, contract.scope)
     try:
+        if not len(a.path(at_level)) and not len(b.path(at_level)):
+            return Rung.NOT_COMPARABLE
         same = first_difference(a.path(at_level), b.path(at_level)) is None
     except NotComparable:
         return Rung.NOT_COMPARABLE
@@ -163,59 +237,3 @@ def _event_rows(rows: Sequence[Row], path_a: Path, path_b: Path) -> list[Row]:
         )
         for row in rows
     ]
-
-
-def sentence(comparison: Comparison) -> str:
-    """Say where two traces part, at which boundary and why; steps are counted from one."""
-    found, contract = comparison.contractual, comparison.contract
-    if found is None:
-        return readable(_identical(comparison) + _raw_clause(comparison))
-    calls_only = contract.scope is Scope.TOOL_CALLS
-    return readable(f"{_place(found, calls_only)}: {_reason(found)}.{_raw_clause(comparison)}")
-
-
-def _identical(comparison: Comparison) -> str:
-    level = TITLES[comparison.contract.level]
-    if comparison.contract.scope is Scope.TOOL_CALLS:
-        return f"The tool calls are identical at the level {level}."
-    steps = comparison.steps[0]
-    return f"Identical in {f'all {steps} steps' if steps != 1 else 'the one step'} at the level {level}."
-
-
-def _place(found: Divergence, calls_only: bool) -> str:
-    """Say how far two traces are equal, and where they part."""
-    token = f", from token {found.token_index + 1}" if found.token_index is not None else ""
-    boundary = f"at the boundary {found.boundary}{token}"
-    if calls_only and not found.tool_call_index:
-        return f"They part at the first tool call, in step {found.step + 1}, {boundary}"
-    if not calls_only and found.step == 0:
-        return f"They part in the first step, {boundary}"
-    equal = _counted(found.tool_call_index or 0, "tool call") if calls_only else _counted(found.step, "step")
-    if found.boundary == "model":
-        return f"Identical for {equal}. At step {found.step + 1} the model parts them{token}"
-    return f"Identical for {equal}. At step {found.step + 1}, {boundary}"
-
-
-def _reason(found: Divergence) -> str:
-    """Return the clause that says why, with the words from which the two sides part after its first part."""
-    if found.excerpt is None:
-        return found.why
-    first, semicolon, rest = found.why.partition("; ")
-    return f'{first}, from "{found.excerpt[0]}" against "{found.excerpt[1]}"{semicolon}{rest}'
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _raw_clause(comparison: Comparison) -> str:
-    """Name the first raw difference where it is not the one the contract counts, and what the contract left out."""
-    raw, found, contract = comparison.raw, comparison.contractual, comparison.contract
-    if raw is None or (found is not None and (raw.a, raw.b) == (found.a, found.b)):
-        return ""
-    used = len({*comparison.removed[0].counts, *comparison.removed[1].counts})
-    rules = f"{_counted(used, 'scrub rule')} removed something" if used else ""
-    where = f"first raw difference is at step {raw.step + 1}, boundary {raw.boundary}: {raw.why}."
-    if found is not None:
-        return f" That is at the level {TITLES[contract.level]}{', where ' + rules if rules else ''}; the {where}"
-    return f" {rules[:1].upper()}{rules[1:]}; the {where}" if rules else f" The {where}"

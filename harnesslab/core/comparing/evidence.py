@@ -1,4 +1,4 @@
-"""What a diagnosis rests on: the cause, the finding, and rows of evidence with both sides."""
+"""What a diagnosis rests on: the causes there are, and rows of evidence with both sides."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from harnesslab.core.canonical import JSON, canonical_bytes
+from harnesslab.core.comparing.manner import Kind, manner, quoted
 from harnesslab.core.conditions.manifest import ConditionPair, Known
 from harnesslab.core.contracts import scrub
 from harnesslab.core.errors import NotCanonical
@@ -37,6 +38,14 @@ class Cause(StrEnum):
     MEMORY = "memory"
     CLOCK = "clock"
     NETWORK = "network"
+    INPUT = "input"
+    """The inputs can't have been the same, and what differs was not recorded."""
+    DAMAGE = "damage"
+    """Bytes of a source were damaged."""
+    RECORDING = "recording"
+    """How a run was recorded or read, which says nothing of the agent."""
+    CASE = "case"
+    """Two cases, or two tasks under one name."""
     UNKNOWN = "unknown"
 
 
@@ -47,17 +56,6 @@ class Evidence:
     label: str
     a: str
     b: str
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The cause of a difference and a clause that says why; an empty boundary means the events' own."""
-
-    cause: Cause
-    why: str
-    evidence: tuple[Evidence, ...] = ()
-    token_index: int | None = None
-    boundary: str = ""
 
 
 MODEL_CONDITIONS = ("model.", "engine.", "hardware.", "sampling.", "seeds.")
@@ -114,6 +112,12 @@ def text(value: JSON) -> str:
         return f"a value ({type(value).__name__}) that is not JSON or is nested too deeply"
 
 
+def short(value: str | None, width: int = 100) -> str:
+    """Return the beginning of a text on one line, as a sentence names it."""
+    line = " ".join(readable(value or "").split())
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
 def readable(value: str) -> str:
     """Return text with lone surrogates escaped, so that it can be written anywhere."""
     return value.encode("utf-8", "backslashreplace").decode()
@@ -134,12 +138,16 @@ def excerpt(rows: Sequence[Evidence]) -> tuple[str, str] | None:
     row = next((row for row in rows if row.a != row.b), None)
     if row is None or _NOT_RECORDED in (row.a, row.b):
         return None
+    little = manner(row.a, row.b)
+    if little is not None and little.kinds & {Kind.WHITE_SPACE, Kind.INVISIBLE}:
+        return quoted(row.a, row.b, EXCERPT_WIDTH)
     words_a, words_b = row.a.split(), row.b.split()
     if not words_a or not words_b or words_a == words_b:
         return None
     shorter = min(len(words_a), len(words_b))
     start = next((index for index in range(shorter) if words_a[index] != words_b[index]), shorter - 1)
-    return _without_brackets(_first_words(words_a[start:]), _first_words(words_b[start:]))
+    shown = _without_brackets(_first_words(words_a[start:]), _first_words(words_b[start:]))
+    return shown if shown[0] != shown[1] else quoted(row.a, row.b, EXCERPT_WIDTH)
 
 
 def _without_brackets(a: str, b: str) -> tuple[str, str]:
@@ -160,14 +168,3 @@ def _first_words(words: Sequence[str]) -> str:
 def only_volatile(a: JSON, b: JSON) -> str:
     """Name the scrub rules that make two unequal values equal; empty where none do."""
     return ", ".join(scrub.explaining(text(a), text(b)))
-
-
-def harness_finding(why: str, evidence: tuple[Evidence, ...], declared: Sequence[ConditionPair]) -> Finding:
-    """Blame the harness, naming what the manifests declare of it, or the rules that remove all that differs."""
-    conditions = named(declared, HARNESS_CONDITIONS)
-    if conditions:
-        return Finding(Cause.DECLARED, f"{why}; {clause(conditions)}", (*evidence, *condition_rows(conditions)))
-    explained = scrub.explaining("\n".join(row.a for row in evidence), "\n".join(row.b for row in evidence))
-    if explained:
-        why = f"{why}; only volatile text differs (rule {', '.join(explained)} removes it)"
-    return Finding(Cause.HARNESS, why, evidence)

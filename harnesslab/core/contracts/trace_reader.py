@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from harnesslab.core.canonical import JSON
@@ -13,8 +14,27 @@ from harnesslab.core.trace.events import AnyEvent, ModelCall
 from harnesslab.core.trace.trace import Trace, messages_at
 
 
+@dataclass(frozen=True, slots=True)
+class SourceIdentity:
+    """Which case a trace is of, and where it was read; empty where nobody said."""
+
+    case: str = ""
+    format: str = ""
+    """The importer that read it; empty for what a worker recorded."""
+    digest: str = ""
+    """Of the source's bytes."""
+    position: int = 0
+    """Among the rollouts of its source."""
+    crash_origin: str = ""
+    """Whose a crash was, as recorded; see `core.running.rollout.CrashOrigin`."""
+
+
 class TraceReader(Protocol):
     """A readable trace with the facts of its rollout that comparing needs."""
+
+    @property
+    def identity(self) -> SourceIdentity:
+        """Its case and its source."""
 
     @property
     def manifest(self) -> Manifest:
@@ -48,8 +68,9 @@ class TraceReader(Protocol):
 class MemoryTraceReader:
     """A trace reader over a trace in memory."""
 
-    def __init__(self, trace: Trace, manifest: Manifest, outcome: str) -> None:
+    def __init__(self, trace: Trace, manifest: Manifest, outcome: str, identity: SourceIdentity | None = None) -> None:
         self._trace = trace
+        self.identity = identity or SourceIdentity(case=str(manifest.value("panel.case") or ""))
         self.manifest = manifest
         self.outcome = outcome
         self.kinds = [kind_of(event) for event in trace.events]

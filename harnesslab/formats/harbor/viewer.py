@@ -30,6 +30,10 @@ from harnesslab.formats.reading.values import instant, items, mapping, not_empty
 
 NAME = "harbor-viewer"
 _STEP = {"index", "role", "text", "toolCalls", "observation"}
+_JUDGED = re.compile(
+    r"^[ \t]*(?:judge(?:'s)?[ \t])?(?:response|verdict|judg(?:e?)ment|grade)[ \t]*[:=][ \t]*\W*(in)?correct\W*$",
+    re.MULTILINE | re.IGNORECASE,
+)
 _SUMMARY = re.compile(r"^=+ (?P<counts>\d+ \w+(?:, \d+ \w+)*) in [\d.]+s.*=+$", re.MULTILINE)
 
 
@@ -55,6 +59,8 @@ def _recording(document: Mapping[str, JSON], source: Source, report: Report) -> 
     builder = TraceBuilder()
     turns = _add_steps(builder, steps, began)
     passed = pytest_verdict(log)
+    if passed is None:
+        passed = judge_verdict(log)
     if isinstance(log, str):
         reward = None if passed is None else float(passed)
         builder.add(Verification(step=max(turns, 0), passed=passed, reward=reward, output=log, origin="verifierLog"))
@@ -156,6 +162,12 @@ def _usage(tokens: JSON) -> Usage | None:
     """Return the token counts; zero of both means that the viewer had none."""
     asked, answered = whole(mapping(tokens).get("prompt")), whole(mapping(tokens).get("completion"))
     return Usage(input=asked, output=answered) if asked or answered else None
+
+
+def judge_verdict(log: JSON) -> bool | None:
+    """Read the last line in which a judge says correct or incorrect; None where none does."""
+    found = _JUDGED.findall(log) if isinstance(log, str) else []
+    return not found[-1] if found else None
 
 
 def pytest_verdict(log: JSON) -> bool | None:

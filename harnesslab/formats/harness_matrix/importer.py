@@ -110,11 +110,12 @@ def _add_events(builder: TraceBuilder, results: Results, trial: Trial) -> None:
     reply = text(row.get("full_reply")) or text(row.get("final_reply"))
     _add_reply(builder, results, trial, reply)
     checks = objects(row.get("checks"))
-    solved = row.get("eventual") is True
+    # what broke off was judged as far as it came, which is no verdict
+    solved = None if _outcome(row) is Outcome.CRASH else row.get("eventual") is True
     builder.add(
         Verification(
             passed=solved,
-            reward=float(solved),
+            reward=None if solved is None else float(solved),
             scores=not_empty({"one_shot": row.get("one_shot"), "eventual": row.get("eventual")}),
             tests=tuple(_test(check) for check in checks),
             error="; ".join(str(fail) for fail in items(row.get("hard_fails"))) or None,

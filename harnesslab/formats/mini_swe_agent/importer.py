@@ -181,7 +181,8 @@ class _Walk:
             emitted, request = pending.pop(index)
             self.builder.add(tool_call(request, emitted=emitted, **_observation(message, seen), **fields))
         elif seen.role == "user" and step < 0:
-            self.builder.add(UserTurn(content=message.get("content"), **fields))
+            written: dict[str, JSON] = {"provenance": "template"}  # the instance template, filled in
+            self.builder.add(UserTurn(content=message.get("content"), extra=written, **fields))
         elif seen.role != "system":
             self.builder.add(HarnessAction(name="message", detail=message.get("content"), extra=dict(extra), **fields))
 

@@ -25,6 +25,11 @@ from harnesslab.formats.reading.values import items, mapping, number, text
 
 _UNKNOWN = "not recorded by a bare transcript"
 _MISSING = "model: the requests are not recorded, only the conversation; harness: none is named"
+_VERDICTS = ("resolved", "correct", "verdict", "judgement", "judgment", "grade")
+_WORDS = {
+    **dict.fromkeys(("correct", "pass", "passed"), True),
+    **dict.fromkeys(("incorrect", "wrong", "fail", "failed"), False),
+}
 _CASES = ("instance_id", "task_id", "question_ID", "case", "id")
 _LABEL = re.compile(r"^(user|assistant|tool|system): ?", re.MULTILINE)
 _SPEAKER = re.compile(r"(.+?) \((.+)\)")
@@ -139,10 +144,18 @@ def _call_details(position: int, message: JSON) -> Mapping[str, Any]:
     }
 
 
+def worded(value: JSON) -> bool | None:
+    """Read a verdict: a flag, or a word for one; None for anything else."""
+    if isinstance(value, str):
+        return _WORDS.get(value.strip().lower())
+    return value if isinstance(value, bool) else None
+
+
 def _verify(builder: TraceBuilder, row: Mapping[str, JSON], step: int) -> Outcome:
     """Append the verdict that a row states: its own flag, a reward, or the label of the mistake that failed it."""
     correct, reward = row.get("is_correct"), number(row.get("reward"))
-    passed = next((flag for flag in (correct, row.get("resolved")) if isinstance(flag, bool)), None)
+    stated = (correct, *(row.get(key) for key in _VERDICTS))
+    passed = next((flag for value in stated if (flag := worded(value)) is not None), None)
     if passed is None and reward is not None:
         passed = reward >= 1
     labels = {key: value for key, value in row.items() if key.startswith("mistake_")}

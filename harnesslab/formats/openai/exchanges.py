@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harnesslab.core.canonical import JSON, digest
+from harnesslab.core.comparing.manner import lasting
 from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
 from harnesslab.core.trace.events import Fidelity, RolloutStarted, ToolRequest, UserTurn
@@ -76,7 +77,7 @@ def rollouts(exchanges: Iterable[LoggedExchange], name: str, source: tuple[str, 
 
 def _recording(group: Sequence[LoggedExchange], source: Source, trials: dict[str, int]) -> Recording:
     first, last = group[0], group[-1]
-    opening = digest(list(first.messages)) if first.recorded else None
+    opening = digest(lasting(list(first.messages))) if first.recorded else None
     case = first.case or (f"request {opening[:12]}" if opening else f"response {source.position}")
     trial = trials[case] = trials.get(case, -1) + 1
     manifest = _manifest(first, opening)

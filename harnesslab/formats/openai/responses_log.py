@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from harnesslab.core.canonical import JSON, digest
+from harnesslab.core.comparing.manner import lasting
 from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.errors import FormatRefused
 from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
@@ -195,7 +196,7 @@ def _case(row: Mapping[str, JSON], request: Mapping[str, JSON], origin: str) -> 
         for key in ("instance_id", "task_id"):
             if isinstance(place.get(key), str | int) and place[key] != "":
                 return str(place[key])
-    task, content = whole(row.get("_ng_task_index")), digest(request.get("input"))[:8]
+    task, content = whole(row.get("_ng_task_index")), digest(lasting(request.get("input")))[:8]
     return f"{origin if task is None else f'task {task}'} ({content})"
 
 
@@ -239,7 +240,7 @@ def _manifest(
             "harness.name": text(mapping(row.get("agent_ref")).get("name")) or None,
             "panel.name": problem.get("dataset_name") or row.get("subset"),
             "panel.case": case if named else None,
-            "panel.case_digest": digest(request["input"]) if request.get("input") else None,
+            "panel.case_digest": digest(lasting(request["input"])) if request.get("input") else None,
             "model.name": model or None,
             "sampling.temperature": request.get("temperature"),
             "sampling.top_p": request.get("top_p"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from harnesslab.core.canonical import JSON, digest
+from harnesslab.core.comparing.manner import lasting
 from harnesslab.core.errors import FormatRefused, HarnessLabError
 from harnesslab.core.running.rollout import Recording
 from harnesslab.core.trace.messages import text_of
@@ -16,7 +17,7 @@ def case_of(instruction: JSON) -> tuple[str, str | None]:
     said = text_of(instruction)
     if not said:
         return "unnamed", None
-    content = digest(said)
+    content = digest(lasting(said))
     return f"instruction-{content[:12]}", content
 
 

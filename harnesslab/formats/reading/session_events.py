@@ -53,7 +53,8 @@ class SessionEvents:
 
     def turn(self, content: JSON, **fields: Any) -> None:
         """Append what a person said."""
-        self.builder.add(UserTurn(content=content, step=self.step + 1, **fields))
+        written: dict[str, JSON] = {"provenance": "person", **fields.pop("extra", {})}
+        self.builder.add(UserTurn(content=content, step=self.step + 1, extra=written, **fields))
 
     def note(self, name: str, detail: JSON, **fields: Any) -> None:
         """Append something the harness did."""

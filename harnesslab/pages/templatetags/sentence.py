@@ -8,11 +8,14 @@ from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from harnesslab.queries.comparisons.comparison import ComparisonResult
+from harnesslab.queries.comparisons.result import ComparisonResult
 
 register = template.Library()
 
-_ASIDE = re.compile(r" (?=That is at the level |The first raw difference |\d+ scrub rules? removed )")
+_ASIDE = re.compile(
+    r" (?=That is at the level |The first raw difference |\d+ scrub rules? removed |Apart from that they differ "
+    r"|Token ids differ under |The outcomes differ; )"
+)
 _TELLING = re.compile(
     r"(?<=at the boundary )\S+?(?=[,:] )|(?<=At step )\d+(?=,? )|(?<= the )model(?= parts them)"
     r"|^Identical in (?:all \d+ steps|the one step)|^The tool calls are identical"

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from django.db.models import Q
 
 from harnesslab.core.comparing.alignment import SAME, Row
-from harnesslab.core.comparing.comparison import Comparison, align_traces, compare_traces, parting, sentence
+from harnesslab.core.comparing.comparison import Comparison, align_traces, compare_traces, parting
 from harnesslab.core.comparing.diagnosis import Divergence
 from harnesslab.core.contracts.contract import LADDER, TITLES, Contract
 from harnesslab.core.contracts.trace_reader import TraceReader
 from harnesslab.core.trace.events import ToolCall
 from harnesslab.core.trace.labels import label, result_line
+from harnesslab.queries.comparisons.result import ComparisonResult, result
 from harnesslab.queries.read_model import ReadModel
 from harnesslab.queries.rollouts.listing import RolloutRow, get_rollout, row_of
 from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
@@ -26,30 +27,6 @@ WINDOW = 160
 """Rows in one window of the comparison."""
 
 
-class EvidenceRow(ReadModel):
-    """What was looked at, and what each side has there."""
-
-    label: str
-    a: str
-    b: str
-
-
-class FirstDivergence(ReadModel):
-    """Where two traces part and why; positions count from 0."""
-
-    step: int
-    boundary: str
-    cause: str
-    why: str
-    event_a: int | None
-    event_b: int | None
-    tool_call_index: int | None
-    token_index: int | None
-    excerpt: tuple[str, str] | None
-    """The words from which the two sides part."""
-    evidence: list[EvidenceRow]
-
-
 class Override(ReadModel):
     """A reviewer's own finding of the cause."""
 
@@ -59,29 +36,6 @@ class Override(ReadModel):
     at: str
     contract: str
     """Key of the contract that it is of."""
-
-
-class ComparisonResult(ReadModel):
-    """A comparison as JSON: what the API and the command line return."""
-
-    a: str
-    b: str
-    identical: bool
-    level: str
-    scope: str
-    rules: list[str]
-    comparator: str
-    sentence: str
-    first_divergence: FirstDivergence | None
-    first_raw_difference: FirstDivergence | None
-    ladder: dict[str, str]
-    counts: dict[str, int]
-    steps: tuple[int, int]
-    outcomes: tuple[str, str]
-    outcome_changed: bool
-    rejoins: bool
-    scrubbed: dict[str, dict[str, int]]
-    declared_differences: list[str]
 
 
 class AlignedSide(ReadModel):
@@ -157,60 +111,6 @@ def aligned(pair: Pair, contract: Contract) -> Aligned:
     """Align two stored rollouts without looking for causes; raises `NotComparable`."""
     a, b = pair
     return Aligned(row_of(a.rollout), row_of(b.rollout), a, b, align_traces(a, b, contract)[0])
-
-
-def result(name_a: str, name_b: str, comparison: Comparison) -> ComparisonResult:
-    """Return a comparison as the JSON read model."""
-    summary = comparison.summary
-    return ComparisonResult(
-        a=name_a,
-        b=name_b,
-        identical=comparison.identical,
-        level=comparison.contract.level.value,
-        scope=comparison.contract.scope.value,
-        rules=list(comparison.contract.rules),
-        comparator=comparison.contract.key.partition("|")[0],
-        sentence=sentence(comparison),
-        first_divergence=_divergence(comparison.contractual),
-        first_raw_difference=_divergence(comparison.raw),
-        ladder={level.value: comparison.ladder[level].value for level in LADDER},
-        counts={
-            "equal": summary.equal,
-            "equal_after_scrub": summary.scrubbed,
-            "changed": summary.changed,
-            "moved": summary.moved,
-            "only_a": summary.only_a,
-            "only_b": summary.only_b,
-            "edits": summary.edits,
-        },
-        steps=comparison.steps,
-        outcomes=comparison.outcomes,
-        outcome_changed=comparison.outcomes[0] != comparison.outcomes[1],
-        rejoins=summary.rejoins_at is not None,
-        scrubbed={"a": dict(comparison.removed[0].counts), "b": dict(comparison.removed[1].counts)},
-        declared_differences=[pair.field.name for pair in comparison.declared],
-    )
-
-
-def _divergence(found: Divergence | None) -> FirstDivergence | None:
-    if found is None:
-        return None
-    return FirstDivergence(
-        step=found.step,
-        boundary=found.boundary,
-        cause=found.cause.value,
-        why=found.why,
-        event_a=found.a,
-        event_b=found.b,
-        tool_call_index=found.tool_call_index,
-        token_index=found.token_index,
-        excerpt=(_clean(found.excerpt[0]), _clean(found.excerpt[1])) if found.excerpt else None,
-        evidence=[EvidenceRow(label=row.label, a=_clean(row.a), b=_clean(row.b)) for row in found.evidence],
-    )
-
-
-def _clean(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def level_titles() -> list[tuple[str, str]]:

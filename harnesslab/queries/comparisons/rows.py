@@ -13,11 +13,13 @@ from harnesslab.core.trace.messages import view
 from harnesslab.queries.comparisons.comparison import Aligned
 from harnesslab.queries.comparisons.token_differences import TokenDifference, token_difference
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.queries.rollouts.event_content import Block, message_text
+from harnesslab.queries.rollouts.event_content import PREVIEW, Block, message_text, part
 from harnesslab.queries.rollouts.events import EventDetail, event_detail
 
 INCIDENTAL = frozenset({"latency", "recorded latency", "waited", "at", "response id", "read from", "call id"})
 """Facts that differ between any two runs."""
+AROUND = 300
+"""Equal characters shown before the place where two long texts part."""
 MAX_MESSAGES = 400
 """Longer inputs are not read to be compared."""
 
@@ -77,7 +79,7 @@ def row_detail(compared: Aligned, number: int) -> RowDetail:
     detail_a = event_detail(compared.a, row.a) if row.a is not None else None
     detail_b = event_detail(compared.b, row.b) if row.b is not None else None
     facts = _facts(detail_a, detail_b)
-    pairs = _pairs(detail_a, detail_b)
+    pairs = _pairs(compared, row, detail_a, detail_b)
     different = [other for other, found in enumerate(compared.rows) if found.relation not in SAME]
     at = bisect_left(different, number)
     here = at < len(different) and different[at] == number
@@ -151,7 +153,7 @@ def _input_note(a: EventDetail | None, b: EventDetail | None) -> str:
     return notes[0] if len(set(notes)) == 1 else " / ".join(notes)
 
 
-def _pairs(a: EventDetail | None, b: EventDetail | None) -> list[BlockPair]:
+def _pairs(compared: Aligned, row: Row, a: EventDetail | None, b: EventDetail | None) -> list[BlockPair]:
     """Pair the blocks of two events by title, in order; a block without a partner stands against nothing."""
     left, right = list(a.blocks) if a else [], list(b.blocks) if b else []
     pairs: list[tuple[Block | None, Block | None]] = []
@@ -161,11 +163,25 @@ def _pairs(a: EventDetail | None, b: EventDetail | None) -> list[BlockPair]:
             right.remove(partner)
         pairs.append((block, partner))
     pairs += [(None, block) for block in right]
-    return [_pair(one, two) for one, two in pairs]
+    return [_pair(one, two, *_texts(compared, row, one, two)) for one, two in pairs]
 
 
-def _pair(one: Block | None, two: Block | None) -> BlockPair:
+def _texts(compared: Aligned, row: Row, one: Block | None, two: Block | None) -> tuple[str, str]:
+    """Return what two blocks are compared by: their previews, or the whole texts from where those part."""
     text_a, text_b = one.text if one else "", two.text if two else ""
+    if one is None or two is None or row.a is None or row.b is None or text_a != text_b or not (one.cut or two.cut):
+        return text_a, text_b
+    whole_a, whole_b = part(compared.a, row.a, one.part), part(compared.b, row.b, two.part)
+    if whole_a == whole_b:
+        return text_a, text_b
+    shorter = min(len(whole_a), len(whole_b))
+    first = next((at for at in range(shorter) if whole_a[at] != whole_b[at]), shorter)
+    start = max(0, first - AROUND)
+    before = f"⟨{start:,} equal characters⟩ " if start else ""
+    return f"{before}{whole_a[start : first + PREVIEW]}", f"{before}{whole_b[start : first + PREVIEW]}"
+
+
+def _pair(one: Block | None, two: Block | None, text_a: str, text_b: str) -> BlockPair:
     values = _values(text_a, text_b) if one is not None and two is not None and not one.cut and not two.cut else []
     found = spans(text_a, text_b)
     shown = one or two

@@ -14,6 +14,7 @@ from harnesslab.core.canonical import JSON, parse
 from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.contracts import comparators, scrub
 from harnesslab.core.contracts.contract import Contract
+from harnesslab.core.contracts.trace_reader import SourceIdentity
 from harnesslab.core.errors import NotComparable, NotFound
 from harnesslab.core.trace import packing
 from harnesslab.core.trace.events import AnyEvent, ModelCall
@@ -40,6 +41,16 @@ class StoredTraceReader:
     def manifest(self) -> Manifest:
         """The conditions it ran under."""
         return load_manifest(self.rollout.manifest_id)
+
+    @cached_property
+    def identity(self) -> SourceIdentity:
+        """Its case and its source."""
+        source = self.rollout.source
+        case = self.rollout.case.name
+        if source is None:
+            return SourceIdentity(case, crash_origin=self.rollout.crash_origin)
+        place = self.rollout.position
+        return SourceIdentity(case, source.format, source.digest, place, self.rollout.crash_origin)
 
     @cached_property
     def _rows(self) -> list[tuple[int, int]]:

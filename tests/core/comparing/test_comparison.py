@@ -9,7 +9,8 @@ from hypothesis import given, settings
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.comparing.alignment import Relation
-from harnesslab.core.comparing.comparison import Comparison, Rung, compare_traces, sentence
+from harnesslab.core.comparing.comparison import Comparison, Rung, compare_traces
+from harnesslab.core.comparing.sentence import sentence
 from harnesslab.core.contracts.contract import RAW, Contract, Level
 from harnesslab.core.errors import NotComparable
 from harnesslab.core.trace.events import AnyEvent, ToolCall, UserTurn
@@ -63,8 +64,8 @@ def test_the_model_parts_them() -> None:
     a, b = (episode(FIRST, [model(f"open {what} now", **fields)]) for what in ("models/fields", "forms"))
     assert told(a, b) == (
         "Identical for 1 step. At step 2 the model parts them: the same input was answered differently, "
-        'from "models/fields now" against "forms now"; temperature 0, seed 3, nothing else declared: '
-        "undeclared numerics or a seed that was not honoured."
+        'from "models/fields now" against "forms now"; temperature 0, seed 3; nothing else declared: '
+        "numerics, batch or something undeclared (engine, hardware and load aren't recorded)."
     )
 
 
@@ -140,7 +141,7 @@ def test_other_boundaries() -> None:
         "Identical for 1 step. At step 2, at the boundary harness: B ended here while the other went on."
     )
     assert told(a, episode(FIRST, [model("x")], outcome="timeout")) == (
-        "Identical for 1 step. At step 2, at the boundary harness: one was cut short."
+        "Identical for 1 step. At step 2, at the boundary harness: B was cut short (timeout)."
     )
     assert told(episode([model("x")], system="A."), episode([model("x")], system="B.")) == (
         "They part in the first step, at the boundary harness: the harness sent other instructions, "

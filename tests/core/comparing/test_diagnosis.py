@@ -30,6 +30,9 @@ from tests.core.traces import bash, episode, model, reader, request
 
 Conditions = Mapping[str, JSON]
 ASKED = UserTurn(content="fix it")
+UNDECLARED = (
+    "nothing else declared: numerics, batch or something undeclared (engine, hardware and load aren't recorded)"
+)
 BEHAVIOUR = Contract(Level.BEHAVIOUR)
 TOOL_CALLS = Contract(Level.JSON, (), Scope.TOOL_CALLS)
 
@@ -75,7 +78,6 @@ def test_the_user_spoke_in_one_alone() -> None:
 @pytest.mark.parametrize(
     ("name", "values", "title"),
     [
-        ("seeds.root", (1, 2), "root seed"),
         ("sampling.temperature", (0, 1), "temperature"),
         ("engine.kernels", ("a", "b"), "kernels"),
         ("hardware.accelerators", ("a", "b"), "accelerators"),
@@ -111,7 +113,7 @@ def test_another_seed_in_the_request_is_declared() -> None:
         (
             {"temperature": 0},
             Cause.NUMERICS,
-            "temperature 0, nothing else declared: undeclared numerics or a seed that was not honoured",
+            f"temperature 0, no seed recorded; {UNDECLARED}",
         ),
     ],
 )
@@ -175,9 +177,11 @@ def test_the_part_of_an_answer_that_differs_is_shown(one: Any, two: Any, label: 
 
 
 def test_a_failed_or_retried_request_is_infrastructure() -> None:
-    for one, two in (({"error": "overloaded"}, {}), ({"attempt": 1}, {})):
-        found = answers(one, two)
-        assert said(found) == ("model", Cause.INFRA, "the request failed or was retried in one and not in the other")
+    failed = "the request failed in A (“overloaded”) and not in the other; a retry is no other answer"
+    later = "the answer came at attempt 2 in A, and earlier in the other"
+    for one, why in (({"error": "overloaded"}, failed), ({"attempt": 1}, later)):
+        found = answers(one, {})
+        assert said(found) == ("model", Cause.INFRA, why)
         assert found.excerpt is None
 
 
@@ -211,9 +215,13 @@ def test_another_image_is_a_declared_difference_of_the_environment() -> None:
 
 def test_time_outs_and_retries_of_a_tool_are_timing() -> None:
     found = events(bash("make", "", timed_out=True), bash("make", "ok"))
-    assert said(found) == ("tool:bash", Cause.TIMING, "the same command timed out in one")
+    assert said(found) == ("tool:bash", Cause.TIMING, "the same command timed out in A")
     found = events(bash("make", "a", retries=1), bash("make", "b"))
-    assert said(found) == ("tool:bash", Cause.TIMING, "the same command was retried a different number of times")
+    assert said(found) == (
+        "tool:bash",
+        Cause.TIMING,
+        "the same command was retried a different number of times (1 against 0)",
+    )
 
 
 def test_a_result_recorded_in_one_alone_is_unknown() -> None:
@@ -261,9 +269,9 @@ def test_a_message_of_the_harness_in_one_alone() -> None:
 
 def test_a_message_of_the_harness_that_changed() -> None:
     found = parted(episode([message("two left")]), episode([message("one left")]))
-    assert said(found) == ("harness", Cause.HARNESS, "the harness acted differently")
+    assert said(found) == ("harness", Cause.HARNESS, "the harness did “message” differently")
     found = parted(episode([message("at 10:00:00")]), episode([message("at 10:00:01")]))
-    assert found.why == "the harness acted differently; only volatile text differs (rule clock-times@1 removes it)"
+    assert found.why == "the harness did “message” in both, at another time"
     found = parted(episode([HarnessAction(name="trim")]), episode([HarnessAction(name="clip")]))
     assert found.why == "the harness did “trim” in A and “clip” in B"
 
@@ -271,7 +279,7 @@ def test_a_message_of_the_harness_that_changed() -> None:
 def test_a_changed_harness_is_a_declared_difference() -> None:
     conditions: tuple[Conditions, Conditions] = ({"harness.revision": "a"}, {"harness.revision": "b"})
     found = parted(episode([message("two")]), episode([message("one")]), RAW, conditions)
-    why = "the harness acted differently; a declared harness change: revision"
+    why = "the harness did “message” differently; a declared harness change: revision"
     assert said(found) == ("harness", Cause.DECLARED, why)
 
 
@@ -290,7 +298,11 @@ def test_a_clipped_result_is_the_harness() -> None:
 
 def test_other_tools_offered_to_the_model_are_the_harness() -> None:
     a, b = (episode([model("a")], tools=[{"name": name}]) for name in ("ls", "cat"))
-    assert said(parted(a, b)) == ("harness", Cause.HARNESS, "the harness offered the model other tools")
+    assert said(parted(a, b)) == (
+        "harness",
+        Cause.HARNESS,
+        "the harness offered the model other tools; ls in A alone and cat in B alone",
+    )
     c = episode([model("a")])
     assert parted(a, c).cause is Cause.UNKNOWN
 
@@ -371,7 +383,7 @@ def test_another_outcome_after_the_same_actions() -> None:
     found = parted(episode([model("a")], outcome="solved"), episode([model("a")], outcome="failed_verification"))
     assert said(found) == ("harness", Cause.UNKNOWN, "everything before is equal, yet they ended differently")
     found = parted(episode([model("a")], outcome="solved"), episode([model("a")], outcome="timeout"))
-    assert said(found) == ("harness", Cause.INFRA, "one was cut short")
+    assert said(found) == ("harness", Cause.INFRA, "B was cut short (timeout)")
 
 
 def test_one_trace_that_ends_early() -> None:
@@ -381,7 +393,7 @@ def test_one_trace_that_ends_early() -> None:
     found = parted(episode(*more), episode(*more[:1], outcome="infra_error"))
     assert said(found) == ("harness", Cause.INFRA, "B was cut short here (infra error)")
     found = parted(episode([bash("ls")], [bash("pwd")]), episode([bash("ls")]), TOOL_CALLS)
-    assert said(found) == ("harness", Cause.UNKNOWN, "B has nothing further of what is compared")
+    assert said(found) == ("harness", Cause.UNKNOWN, "B makes no further tool call, where the other calls bash")
     assert found.b is None
 
 
@@ -397,7 +409,7 @@ def test_other_arguments_are_traced_to_the_model_and_its_input() -> None:
     a = episode([bash("cat", "x", id="1"), *calls_of("ls", "a")])
     b = episode([bash("cat", "y", id="1"), *calls_of("pwd", "a")])
     found = parted(a, b, TOOL_CALLS)
-    why = "the model called bash with other arguments: the result of bash that the model was given differs"
+    why = "the model called bash with other arguments: the result of bash at step 1, which the model was given, differs"
     assert said(found) == ("model", Cause.ENVIRONMENT, why)
     assert found.tool_call_index == 1
 
@@ -410,7 +422,11 @@ def test_another_tool_is_traced_to_the_model() -> None:
 
 def test_a_call_without_its_model_call_is_unknown() -> None:
     found = parted(episode([bash("ls")]), episode([bash("pwd")]), TOOL_CALLS)
-    assert said(found) == ("tool:bash", Cause.UNKNOWN, "the model call that asked for it is not recorded")
+    assert said(found) == (
+        "tool:bash",
+        Cause.UNKNOWN,
+        "bash was called with other arguments; the model call that asked is not recorded",
+    )
 
 
 def test_an_earlier_answer_in_other_words_is_traced_to_the_model_that_gave_it() -> None:
@@ -474,4 +490,4 @@ def test_a_rebuilt_input_of_another_harness_names_it() -> None:
 def test_a_trace_that_goes_on_to_its_verdict_says_so() -> None:
     asked = UserTurn(content="x")
     found = parted(episode([asked, Verification(passed=False)]), episode([asked, model("a")]))
-    assert found.why == "A went on with its verdict and B with model"
+    assert found.why == "A ended here and was judged, while the other went on with model"

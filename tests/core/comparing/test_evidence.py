@@ -13,10 +13,10 @@ from harnesslab.core.comparing.evidence import (
     Cause,
     Evidence,
     excerpt,
-    harness_finding,
     pair,
     text,
 )
+from harnesslab.core.comparing.hypotheses import harness_hypothesis
 from tests.core.traces import TEXTS, VALUES
 
 
@@ -56,7 +56,7 @@ def test_a_value_nested_without_end_is_named() -> None:
         ("a " * 3 + "x " * 20, "a " * 3 + "y", ("x x x x x x x x", "y")),
         ("", "a", None),
         (None, "a", None),
-        ("a  b", "a b", None),
+        ("a  b", "a b", ("a⟨space⟩⟨space⟩b", "a⟨space⟩b")),
         ("same", "same", None),
     ],
 )
@@ -78,10 +78,10 @@ def test_rows_that_are_equal_are_passed_over() -> None:
     assert excerpt([]) is None
 
 
-def test_a_harness_finding_says_what_only_rules_would_remove() -> None:
-    found = harness_finding("it acted differently", (Evidence("x", "pid 1", "pid 2"),), ())
+def test_a_harness_hypothesis_says_what_only_rules_would_remove() -> None:
+    found = harness_hypothesis("it acted differently", (Evidence("x", "pid 1", "pid 2"),), ())
     assert (found.cause, found.why) == (
         Cause.HARNESS,
         "it acted differently; only volatile text differs (rule pids@1 removes it)",
     )
-    assert harness_finding("it acted differently", (Evidence("x", "a", "b"),), ()).why == "it acted differently"
+    assert harness_hypothesis("it acted differently", (Evidence("x", "a", "b"),), ()).why == "it acted differently"

@@ -38,7 +38,7 @@ def test_equal_inputs_have_none_also_with_other_ids() -> None:
 def test_a_tool_result_is_traced_to_its_tool() -> None:
     a, b = (step(bash("ls", text, id="1"), model("x")) for text in ("a", "b"))
     assert difference(a, b) == InputDifference(
-        "message 1 (tool)", "tool:bash", "the result of bash that the model was given differs", "a", "b"
+        "message 1 (tool)", "tool:bash", "the result of bash at step 1, which the model was given, differs", "a", "b"
     )
 
 
@@ -83,7 +83,8 @@ def test_what_the_user_said_in_both_and_one_harness_left_out_is_the_harness() ->
         readers.append(reader(builder.close("solved")))
     found = first_input_difference(readers[0], readers[1], 1, 1)
     assert found is not None
-    assert (found.boundary, found.a, found.b) == ("harness", "go", "an example")
+    assert (found.boundary, found.a, found.b) == ("harness", "–", "an example")
+    assert found.why == "the harness sent one more user message in B, before a user message that is equal in both"
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from harnesslab.core.canonical import JSON
-from harnesslab.core.comparing.evidence import Cause, Finding
-from harnesslab.core.comparing.model_divergence import model_finding
+from harnesslab.core.comparing.evidence import Cause
+from harnesslab.core.comparing.hypotheses import Hypothesis
+from harnesslab.core.comparing.model_divergence import model_hypotheses
 from harnesslab.core.trace.events import Fidelity, ModelCall
 from tests.core.traces import episode, model, reader
 
@@ -20,13 +21,13 @@ def explained(
     two: dict[str, Any],
     system: tuple[str, str] = ("S", "S"),
     tools: tuple[JSON, JSON] = (None, None),
-) -> Finding:
+) -> Hypothesis:
     a = episode([model(**{**ANSWER, **one})], system=system[0], tools=tools[0])
     b = episode([model(**{**ANSWER, **two})], system=system[1], tools=tools[1])
     left, right = a.events[1], b.events[1]
     assert isinstance(left, ModelCall)
     assert isinstance(right, ModelCall)
-    return model_finding(reader(a), reader(b), 1, 1, left, right, ())
+    return model_hypotheses(reader(a), reader(b), 1, 1, left, right, ())[0]
 
 
 def test_each_reason_comes_before_those_that_may_follow_from_it() -> None:
@@ -38,7 +39,7 @@ def test_each_reason_comes_before_those_that_may_follow_from_it() -> None:
     assert explained(one, answer).cause is Cause.NUMERICS
     assert explained(one, failed).cause is Cause.INFRA
     assert explained(one, template).cause is Cause.TEMPLATE
-    assert explained(one, template, tools=tools).why == "the harness offered the model other tools"
+    assert explained(one, template, tools=tools).why.startswith("the harness offered the model other tools; x in A")
     assert explained(one, template, ("S", "T"), tools).why == "the harness sent other instructions"
 
 

@@ -46,6 +46,25 @@ def test_a_verdict_becomes_outcome_and_reward_and_its_log_is_kept() -> None:
     assert events_of(rollout, Verification)[0].output == "====== 2 failed in 0.06s ======"
 
 
+@pytest.mark.parametrize(
+    ("log", "outcome"),
+    [
+        ("Predicted answer: 4\nJudge response: INCORRECT\nTraceback", Outcome.FAILED_VERIFICATION),
+        ("Judge response: INCORRECT\nJudge response: CORRECT", Outcome.SOLVED),
+        ("the answer may be incorrect", Outcome.UNKNOWN),
+        ("Judge response: CORRECT\n====== 1 failed in 0.15s ======", Outcome.FAILED_VERIFICATION),
+    ],
+)
+def test_a_judge_s_word_is_a_verdict_where_pytest_gives_none(log: str, outcome: Outcome) -> None:
+    assert imported(step(0, "user", "go"), verifierLog=log).outcome is outcome
+
+
+def test_trials_of_one_task_are_one_case_whatever_host_or_newline_their_prompts_hold() -> None:
+    said = ["Sort it.\nhostname: box-1", "Sort it.\nhostname: box-2\n", "Sort it.\r\nhostname: box-3"]
+    assert len({imported(step(0, "user", text)).case for text in said}) == 1
+    assert imported(step(0, "user", "Sort it twice.\nhostname: box-1")).case != imported(step(0, "user", said[0])).case
+
+
 def test_a_log_that_says_nothing_is_no_verdict() -> None:
     rollout = imported(step(0, "user", "go"), verifierLog="killed")
     assert (rollout.outcome, rollout.reward) == (Outcome.UNKNOWN, None)

@@ -95,6 +95,12 @@ def test_how_a_trial_ended(row: dict[str, Any], outcome: Outcome, reward: float 
     assert (found.outcome, found.reward) == (outcome, reward)
 
 
+def test_what_broke_off_has_no_verdict() -> None:
+    found = only(trial(outcome="unsettled", one_shot=False, eventual=False, settled=WIRE))
+    (verdict,) = (event for event in found.trace.events if isinstance(event, Verification))
+    assert (verdict.passed, verdict.reward) == (None, None)
+
+
 def test_why_a_trial_was_skipped_or_broke_off_is_kept() -> None:
     skipped = only({"cell": "claude", "scenario": "s-1", "trial": 1, "skip": True, "why": "no gateway"})
     assert skipped.trace.events[-1].error == "no gateway"  # type: ignore[union-attr]

@@ -181,3 +181,19 @@ def test_answers_that_failed_differ_from_those_that_did_not() -> None:
 @pytest.mark.parametrize(("text", "value"), [("[1]", [1]), ("{", None), ("plain", None), ('{"a": 1}', {"a": 1})])
 def test_text_is_json_where_it_is_an_object_or_a_list(text: str, value: object) -> None:
     assert json_or_none(text) == value
+
+
+def test_texts_that_part_after_their_previews_are_no_equal_ones() -> None:
+    long = "line\n" * 2_000
+    a = stored("ls", results={0: f"{long}one{long}"})
+    b = stored("ls", results={0: f"{long}two{long}"}, trial=1)
+    found = aligned(readers_of(a, b), TEXT)
+    first = first_difference_row(found.rows)
+    assert first is not None
+    detail = row_detail(found, first)
+    (pair,) = (each for each in detail.pairs if each.title.lower().startswith("result"))
+    assert not pair.equal
+    assert {side for side, text in pair.spans if "one" in text or "two" in text} == {"a", "b"}
+    assert any("equal characters" in text for side, text in pair.spans if side == "equal")
+    same = row_detail(aligned(readers_of(a, a), TEXT), first)
+    assert not same.pairs
