@@ -67,11 +67,10 @@ def _recording(lines: Sequence[JsonLine], source: Source, report: Report) -> Rec
     model = most_used(text(reply.get("model")) for reply in replies) or text(header.get("modelId"))
     times = [at for line in lines if (at := moment(line.value.get("timestamp"))) is not None]
     start = min(times) if times else None
-    version = text(header.get("version"))
     manifest = Manifest.of(
         {
             "harness.name": harness or None,
-            "harness.revision": version or None,
+            "harness.revision": text(header.get("version")) or None,
             "model.name": model or None,
             "model.provider": header.get("provider"),
             "sampling.reasoning_effort": header.get("thinkingLevel"),
@@ -93,7 +92,7 @@ def _recording(lines: Sequence[JsonLine], source: Source, report: Report) -> Rec
         source=source,
         harness=harness,
         workspace=text(header.get("cwd")),
-        revision=version,
+        revision=text(header.get("version")),
         model=model,
         replayability=Replayability.VIEW_ONLY,
         missing=_MISSING,

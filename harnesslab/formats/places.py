@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 
 from harnesslab.core.canonical import bytes_digest
-from harnesslab.formats.reading.inputs import Place
+from harnesslab.formats.reading.inputs import SourcePlace
 
 _SAYS_NOTHING = frozenset(
     {
@@ -16,7 +16,7 @@ _SAYS_NOTHING = frozenset(
 """Names of folders that hold runs of whatever lies above them."""
 
 
-def place_of(path: Path) -> Place:
+def place_of(path: Path) -> SourcePlace:
     """Return the place of a file or folder that was named on the command line."""
     whole = path.resolve()
     folder = whole if whole.is_dir() else whole.parent
@@ -24,13 +24,13 @@ def place_of(path: Path) -> Place:
     return _of(repository or folder)
 
 
-def place_of_workspace(folder: str) -> Place:
+def place_of_workspace(folder: str) -> SourcePlace:
     """Return the place of a folder that a recording states, which need not be of this machine."""
     return _of(PureWindowsPath(folder) if "\\" in folder else PurePosixPath(folder))
 
 
-def _of(folder: PurePath) -> Place:
+def _of(folder: PurePath) -> SourcePlace:
     """Return the place of a folder; of its path, nothing is kept but the name and a digest."""
     while folder.name.lower() in _SAYS_NOTHING and folder.parent != folder:
         folder = folder.parent
-    return Place(folder.name, bytes_digest(str(folder).encode(errors="surrogateescape"))[:16])
+    return SourcePlace(folder.name, bytes_digest(str(folder).encode(errors="surrogateescape"))[:16])

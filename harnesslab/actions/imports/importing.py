@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from django.db import DatabaseError, transaction
 
 from harnesslab.actions.experiments.sources import refresh, store_record
-from harnesslab.actions.imports.homes import Home
+from harnesslab.actions.imports.homes import ProjectChoice
 from harnesslab.actions.rollouts.storing import store_recording
 from harnesslab.core.canonical import JSON
 from harnesslab.core.errors import HarnessLabError
@@ -85,7 +85,7 @@ def _import(unit: Unit, project: str | None, progress: Progress | None) -> Impor
         known = SourceFile.objects.filter(digest=digest).first()
         if known is not None and known.complete:
             ids = list(known.rollouts.order_by("position").values_list("pk", flat=True))
-            stated = _store_again(recognise(unit), known, Home(unit, project))
+            stated = _store_again(recognise(unit), known, ProjectChoice(unit, project))
             reason = f"already imported as {known.name}" if known.name != unit.name else "already imported"
             return ImportResult(unit.name, "duplicate", known.format, ids, reason, experiments=stated)
         return _read(unit, digest, known, project, progress)
@@ -94,9 +94,9 @@ def _import(unit: Unit, project: str | None, progress: Progress | None) -> Impor
 def _read(
     unit: Unit, digest: str, known: SourceFile | None, project: str | None, progress: Progress | None
 ) -> ImportResult:
-    found = recognise(unit)
-    importer, report = found.importer, Report()
-    home, source, ids, places = Home(unit, project), known, [], {}
+    found, report = recognise(unit), Report()
+    importer = found.importer
+    home, source, ids, places = ProjectChoice(unit, project), known, [], {}
     # an import that was killed left whole rollouts, each with its position in the file: those aren't stored again
     stored = dict(known.rollouts.values_list("position", "pk")) if known is not None else {}
     records = _records(found, report)
@@ -118,8 +118,7 @@ def _read(
             progress(len(ids))
     skipped = [(item.where, item.why) for item in (*report.skipped, *report.shortfalls)]
     if source is None:
-        reason = _nothing(unit, importer.NAME, skipped)
-        return ImportResult(unit.name, REFUSED, importer.NAME, reason=reason, skipped=skipped)
+        return ImportResult(unit.name, REFUSED, importer.NAME, [], _nothing(unit, importer.NAME, skipped), skipped)
     _close_source(source, skipped)
     return ImportResult(
         unit.name,
@@ -150,11 +149,11 @@ def _records(found: Recognised, report: Report) -> list[ExperimentRecord]:
         return []
 
 
-def _store_records(records: Iterable[ExperimentRecord], home: Home) -> list[int]:
+def _store_records(records: Iterable[ExperimentRecord], home: ProjectChoice) -> list[int]:
     return [store_record(replace(record, project=home.of(record.project))).pk for record in records]
 
 
-def _store_again(found: Recognised, known: SourceFile, home: Home) -> int:
+def _store_again(found: Recognised, known: SourceFile, home: ProjectChoice) -> int:
     """Store what a known file states of experiments where they are, and return how many.
 
     The file may be from before these were kept.
@@ -163,7 +162,7 @@ def _store_again(found: Recognised, known: SourceFile, home: Home) -> int:
     names = [storable(record.external_id, 200) for record in records]
     there = Experiment.objects.filter(rollouts__source=known).first()
     there = there or Experiment.objects.filter(name__in=names[:1]).order_by("pk").first()
-    stored = _store_records(records, home if there is None else Home(Unit("", {}), there.project.name))
+    stored = _store_records(records, home if there is None else ProjectChoice(Unit("", {}), there.project.name))
     refresh({*stored, *_experiments_of(known)})
     return len(records)
 

@@ -21,7 +21,7 @@ from harnesslab.core.running.rerun import RerunPlan, asks_engine, controls, unsa
 from harnesslab.core.running.rollout import UNSCORABLE
 from harnesslab.queries.comparisons.comparison import readers_of
 from harnesslab.queries.engines import engine_named
-from harnesslab.queries.reruns.listing import get_rerun, recipe_of, rerun_plan_of
+from harnesslab.queries.reruns.listing import get_rerun, own_tools, recipe_of, rerun_plan_of
 from harnesslab.queries.reruns.paths import never_live, parted_by_retry, same_as, strictest, unmoved
 from harnesslab.queries.reruns.previews import refusal
 from harnesslab.queries.rollouts.listing import get_rollout
@@ -146,7 +146,7 @@ def conclude(rollout: Rollout, *, diverged: bool) -> Conclusion:
     contract = Contract(Level(rerun.level))
     keep_paths(readers_of(rerun.parent_id, rollout.pk), contract)
     bad, plan = _bad(rerun.regression, rollout), rerun_plan_of(rerun)
-    if not plan.self_test and (why := never_live(plan, rollout, diverged=diverged)):
+    if not plan.self_test and (why := never_live(plan, rollout, diverged=diverged, own_tools=own_tools(rerun.parent))):
         return Conclusion(None, bad, why)
     same = same_as(rerun.parent, rollout, contract, diverged=diverged)
     if same is False and not diverged:

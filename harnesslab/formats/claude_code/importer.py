@@ -119,8 +119,7 @@ def _recording(name: str, case: str, lines: list[JsonLine], place: _Place, sourc
     for key, values in (("versions", versions), ("folders", folders), ("branches", branches)):
         if values:
             facts[key] = values
-    if place.summaries:
-        facts["summaries"] = place.summaries
+    facts |= {"summaries": place.summaries} if place.summaries else {}
     return Recording(
         manifest=manifest,
         trace=session.builder.close(outcome, error=session.interrupted or None),

@@ -75,7 +75,7 @@ def _bytes_of(file: Path, name: str) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourcePlace:
     """Where something was brought from: a name for people, and what tells it from another place of that name."""
 
     name: str
@@ -95,7 +95,7 @@ class Unit:
     """Files of its surroundings that say more of it; no part of it, since they change as the surroundings grow."""
     within: str = ""
     """The folder it lies in, as people see it; empty for a file that is given by itself."""
-    place: Place | None = None
+    place: SourcePlace | None = None
     """Where it was brought from; None for what was sent without its surroundings."""
 
     @property

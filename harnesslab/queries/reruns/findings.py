@@ -11,10 +11,13 @@ from harnesslab.core.running.rerun import Mode, RerunPlan, Switch
 from harnesslab.store.models import Rerun
 
 
-def finding(plan: RerunPlan, level: Level, same: Rate | None, bad: Rate | None, population: str, rerun: Rerun) -> str:
+def finding(
+    rerun: Rerun, plan: RerunPlan, same: Rate | None, bad: Rate | None, population: str, *, own_tools: bool
+) -> str:
     """Say what a rerun found, with its rate, mode, level and population."""
     forked = f" from step {plan.from_step + 1}" if plan.from_step else ""
-    tail = f"{plan.mode.value}{live_boundaries(plan)}{forked}, level {TITLES[level]}, {population}"
+    how = f"{plan.mode.value}{live_boundaries(plan, own_tools=own_tools)}{forked}"
+    tail = f"{how}, level {TITLES[Level(rerun.level)]}, {population}"
     if plan.self_test and same is not None and same.n:
         return f"Self-test {'failed: it did not diverge' if same.k else 'passed: it diverged, as it must'}; {tail}."
     rate = bad if bad is not None else same
@@ -24,7 +27,6 @@ def finding(plan: RerunPlan, level: Level, same: Rate | None, bad: Rate | None, 
     if bad is not None and rerun.regression is not None:
         what = Predicate.from_json(rerun.regression.predicate).sentence
         # a predicate looks at decisions, at no level of comparison
-        how = f"{plan.mode.value}{live_boundaries(plan)}{forked}"
         return f"{rate.k}/{rate.n} ({interval}): {what}; {how}, {population}."
     if plan.mode is Mode.RECORDED:
         complete = "The record is complete: served from it alone, the harness went the same way"
@@ -52,11 +54,12 @@ def so_far(sentence: str, left: int, attempts: int) -> str:
     return f"{sentence} {left} of {attempts} attempts {'is' if left == 1 else 'are'} still to come."
 
 
-def live_boundaries(plan: RerunPlan) -> str:
+def live_boundaries(plan: RerunPlan, *, own_tools: bool) -> str:
     """Name what a hybrid rerun executed anew; all else is equal to the record by construction."""
     if plan.mode is not Mode.HYBRID:
         return ""
     live = sorted(name for name, switch in plan.switches.items() if switch is Switch.LIVE)
+    live += ["the agent's own tools"] if own_tools else []
     failing = sorted(name for name, switch in plan.switches.items() if switch is Switch.FAIL)
     beside = f"; failing: {', '.join(failing)}" if failing else ""
     return f" (live: {', '.join(live) or 'nothing'}{beside})"

@@ -15,7 +15,7 @@ from harnesslab.core.contracts.contract import TITLES, Contract, Level
 from harnesslab.core.errors import Conflict, InvalidValue, NotFound
 from harnesslab.core.measuring.statistics import Rate, case_rate, wilson
 from harnesslab.core.measuring.trace_statistics import TraceStatistics
-from harnesslab.core.running.recipe import DRAWN, SAME, Recipe
+from harnesslab.core.running.recipe import DRAWN, SAME, HarnessKind, Recipe
 from harnesslab.core.running.rerun import Mode, RerunPlan
 from harnesslab.core.running.rollout import UNCOUNTED, CrashOrigin, Outcome
 from harnesslab.queries.jobs.listing import JobRow, jobs_of_groups
@@ -80,6 +80,11 @@ def recipe_of(rollout: Rollout) -> Recipe:
         why = rollout.missing or "no harness is bound to it that a worker can run"
         raise Conflict(f"it can't be executed again: {why}", where=f"rollout {rollout.pk}")
     return Recipe.from_json(document)
+
+
+def own_tools(rollout: Rollout) -> bool:
+    """Say whether a rollout's agent runs its tools by itself, so that they run anew in every rerun."""
+    return bool(rollout.recipe) and recipe_of(rollout).harness.kind is HarnessKind.COMMAND
 
 
 def rerun_plan_of(rerun: Rerun) -> RerunPlan:
@@ -182,7 +187,7 @@ def _view(
         population=population,
         groups=groups,
         sentence=so_far(
-            finding(plan, contract.level, same, bad, population, rerun) + agreeing(same, groups),
+            finding(rerun, plan, same, bad, population, own_tools=own_tools(rerun.parent)) + agreeing(same, groups),
             sum(row.job is not None and not row.job.ended for row in rows),
             len(rows),
         ),

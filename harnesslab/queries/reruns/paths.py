@@ -30,9 +30,10 @@ def same_as(parent: Rollout, rollout: Rollout, contract: Contract, *, diverged: 
     return first_difference(*paths) is None
 
 
-def never_live(plan: RerunPlan, rollout: Rollout, *, diverged: bool) -> str:
+def never_live(plan: RerunPlan, rollout: Rollout, *, diverged: bool, own_tools: bool) -> str:
     """Say why an attempt shows nothing: it asked and ran nothing itself, so that all of it was served; else nothing.
 
+    An agent with `own_tools` runs them anew whatever is served.
     A fork runs commands to rebuild its environment, which are no live step; what drift stops there was never asked.
     """
     facts = as_object(thawed(rollout.facts))
@@ -41,7 +42,7 @@ def never_live(plan: RerunPlan, rollout: Rollout, *, diverged: bool) -> str:
     if plan.from_step:
         stopped = "drift stopped it before its first live request"
         return "" if counts.get("requests") else stopped if diverged else NEVER_LIVE
-    if plan.mode is not Mode.HYBRID or diverged or Switch.FAIL in plan.switches.values():
+    if plan.mode is not Mode.HYBRID or diverged or own_tools or Switch.FAIL in plan.switches.values():
         return ""
     return "" if counts.get("requests") or counts.get("commands") else NEVER_LIVE
 
