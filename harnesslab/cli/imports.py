@@ -64,16 +64,18 @@ def _held(result: ImportResult) -> str:
 
 
 def _balance(result: ImportResult) -> list[str]:
-    """Say of each rollout how the source's totals stand against what is stored; of many, of those that are short."""
+    """Say how the source's totals stand against what is stored, by each rollout of which less is stored."""
     lines: dict[JSON, list[Mapping[str, JSON]]] = {}
     for line in result.balance:
         lines.setdefault(line["rollout"], []).append(line)
     short = [rollout for rollout, found in lines.items() if any(line["short"] for line in found)]
-    named = (list(lines) if len(lines) <= BALANCED else short)[:BALANCED]
+    named = short[:BALANCED]
     said = [
         f"balance of rollout {rollout}: {'; '.join(str(line['said']) for line in lines[rollout])}" for rollout in named
     ]
-    more = [f"{len(lines) - len(named)} more rollouts have a balance: see --json"] if len(lines) > len(named) else []
+    even = len(lines) - len(short)
+    more = [f"the source's totals agree with what is stored of {even} of {len(lines)}"] if even else []
+    more += [f"{len(short) - len(named)} more are short: see --json"] if len(short) > len(named) else []
     return [*said, *more]
 
 

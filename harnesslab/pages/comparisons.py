@@ -17,6 +17,7 @@ from harnesslab.core.contracts.contract import Contract, Level
 from harnesslab.core.contracts.scrub import Rule, newest, offered
 from harnesslab.core.errors import InvalidValue
 from harnesslab.core.natural import natural
+from harnesslab.core.running.rollout import Replayability
 from harnesslab.figures.strip import strip_figure
 from harnesslab.pages.access import needs, user_of
 from harnesslab.pages.render import render
@@ -130,7 +131,9 @@ def _ids(request: HttpRequest) -> tuple[int, int]:
 
 
 def _rerun_both(compared: ComparedRollouts, summary: ComparisonResult) -> str:
-    """Return the query of a rerun of both from the step where they part."""
+    """Return the query of a rerun of both from the step where they part; empty where one can't be rerun here."""
+    if Replayability.VIEW_ONLY in (compared.row_a.grade, compared.row_b.grade):
+        return ""
     parts = summary.first_divergence or summary.first_raw_difference
     ids = f"ids={compared.row_a.id},{compared.row_b.id}"
     return f"{ids}&step={parts.step + 1}" if parts is not None and parts.step > 0 else ids

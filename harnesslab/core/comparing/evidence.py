@@ -66,6 +66,8 @@ LOAD_CONDITIONS = ("serving.",)
 
 EXCERPT_WORDS = 8
 EXCERPT_WIDTH = 60
+_PART_WORDS = 8
+"""Words within which a named part, such as `[image/png 8×8, 268 bytes, sha256 …]`, begins."""
 _NOT_RECORDED = "–"
 
 
@@ -146,8 +148,19 @@ def excerpt(rows: Sequence[Evidence]) -> tuple[str, str] | None:
         return None
     shorter = min(len(words_a), len(words_b))
     start = next((index for index in range(shorter) if words_a[index] != words_b[index]), shorter - 1)
+    start = _whole_part(words_a, start)
     shown = _without_brackets(_first_words(words_a[start:]), _first_words(words_b[start:]))
     return shown if shown[0] != shown[1] else quoted(row.a, row.b, EXCERPT_WIDTH)
+
+
+def _whole_part(words: Sequence[str], start: int) -> int:
+    """Return where the named part begins that a word lies in, such as a picture: its digest alone says little."""
+    for at in range(start, max(start - _PART_WORDS, -1), -1):
+        if words[at].startswith(("[image", "[audio", "[file")):
+            return at
+        if at < start and words[at].endswith("]"):
+            break
+    return start
 
 
 def _without_brackets(a: str, b: str) -> tuple[str, str]:
