@@ -55,6 +55,8 @@ def rerun(rollout: int, key: str, *, only_preview: bool, wait: bool, as_json: bo
         click.echo(view.model_dump_json(indent=2))
     elif wait:
         click.echo(printable(view.sentence))
+        if view.proof:
+            click.echo(view.proof)
     else:
         click.echo(f"rerun {view.id}: {len(view.attempts)} attempt{'s' * (len(view.attempts) != 1)} queued")
     if wait and not any(row.rollout is not None and row.same is not None for row in view.attempts):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from harnesslab.core.contracts.contract import TITLES, Level
 from harnesslab.core.measuring.statistics import Rate
@@ -43,6 +43,20 @@ def agreeing(same: Rate | None, groups: Sequence[int]) -> str:
     if groups[0] == 1:
         return f" No two of the {same.n} agree with each other."
     return f" {groups[0] if groups[0] < same.n else 'All'} of the {same.n} agree with each other."
+
+
+def proof(counts: Mapping[str, int]) -> str:
+    """Say what attempts themselves did, together, which proves a live rerun live; empty where nothing was counted."""
+    if not counts:
+        return ""
+
+    def said(name: str, what: str) -> str:
+        number = counts.get(name, 0)
+        return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+    answers = f"{counts.get('answers', 0):,} answered with {said('output_tokens', 'token')}"
+    served = f"{counts.get('served', 0):,} served from the record"
+    return f"{said('requests', 'request')} sent, {answers}; {said('commands', 'command')} run; {served}"
 
 
 def so_far(sentence: str, left: int, attempts: int) -> str:

@@ -20,7 +20,7 @@ from harnesslab.core.running.rerun import Mode, RerunPlan
 from harnesslab.core.running.rollout import UNCOUNTED, CrashOrigin, Outcome
 from harnesslab.queries.jobs.listing import JobRow, jobs_of_groups
 from harnesslab.queries.read_model import ReadModel
-from harnesslab.queries.reruns.findings import agreeing, finding, so_far
+from harnesslab.queries.reruns.findings import agreeing, finding, proof, so_far
 from harnesslab.queries.reruns.groups import path_heads
 from harnesslab.queries.rollouts.listing import RolloutRow, row_of
 from harnesslab.store.models import JobState, Rerun, Rollout
@@ -62,6 +62,8 @@ class RerunView(ReadModel):
     """Of the attempts whose verdict was not served from the record."""
     groups: list[int]
     """Sizes of the groups of attempts that went one way, among themselves, the largest first."""
+    proof: str
+    """`counts` in words."""
     counts: dict[str, int]
     """What its attempts themselves sent, got, ran and were served, all together: how a live one is proven live."""
     bad: Rate | None
@@ -182,6 +184,7 @@ def _view(
             [(Outcome(row.outcome), CrashOrigin(row.crash_origin) if row.crash_origin else None) for row in judged],
             beside={"verdict served": len(ended) - len(judged)} if len(ended) > len(judged) else {},
         ),
+        proof=proof(_counts(ended)),
         counts=_counts(ended),
         bad=bad,
         population=population,

@@ -50,6 +50,7 @@ def test_a_served_verdict_is_no_sample_and_the_finding_names_what_was_live() -> 
     assert (view.solved.n, dict(view.solved.excluded)) == (0, {"verdict served": 1})
     assert "hybrid (live: model)" in view.sentence
     assert view.counts == COUNTS
+    assert view.proof == "2 requests sent, 2 answered with 9 tokens; 0 commands run; 3 served from the record"
 
 
 def test_a_verdict_of_its_own_counts_though_answers_were_served() -> None:
