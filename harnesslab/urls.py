@@ -38,6 +38,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("rollouts/<int:rollout_id>/events/<int:index>/part/", rollouts.rollout_part, name="rollout-part"),
     path("rollouts/<int:rollout_id>/notes/", rollouts.note, name="rollout-note"),
     path("rollouts/<int:rollout_id>/delete/", rollouts.delete, name="rollout-delete"),
+    path("rollouts/<int:rollout_id>/move/", rollouts.move, name="rollout-move"),
     path("rollouts/<int:rollout_id>/bundle.zip", bundles.bundle, name="rollout-bundle"),
     path("rollouts/<int:rollout_id>/consistency/", reruns.consistency, name="rollout-consistency"),
     # /experiments/

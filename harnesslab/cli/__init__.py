@@ -29,7 +29,7 @@ def _of_recordings() -> tuple[click.Command, ...]:
 
 
 def _of_workers() -> tuple[click.Command, ...]:
-    from harnesslab.cli import demonstration, engines, measurements, panels, projects, reruns
+    from harnesslab.cli import demonstration, engines, measurements, moving, panels, projects, reruns
     from harnesslab.cli import trainings as training
     from harnesslab.cli.server import preparation, serve
 
@@ -42,6 +42,7 @@ def _of_workers() -> tuple[click.Command, ...]:
         panels.panel_export,
         panels.panels,
         preparation.prepare,
+        moving.move_rollouts,
         projects.project_bind,
         projects.project_price,
         reruns.rerun,

@@ -83,7 +83,7 @@ def _print_table(results: list[ImportResult], report: Report) -> None:
     for result in results:
         line = f"{result.status:10} {result.format:18} {_held(result):>16}  {result.file}"
         click.echo(printable(line))
-        if result.reason and result.status != "duplicate":
+        if result.reason and (result.status != "duplicate" or "to move it" in result.reason):
             click.echo(printable(f"{'':10} {result.reason}"))
         for said in _balance(result):
             click.echo(printable(f"{'':10} {said}"))

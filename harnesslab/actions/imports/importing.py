@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from shlex import quote
 
 from django.db import DatabaseError, transaction
 
@@ -87,8 +88,17 @@ def _import(unit: Unit, project: str | None, progress: Progress | None) -> Impor
             ids = list(known.rollouts.order_by("position").values_list("pk", flat=True))
             stated = _store_again(recognise(unit), known, ProjectChoice(unit, project))
             reason = f"already imported as {known.name}" if known.name != unit.name else "already imported"
+            reason += _elsewhere(known, project)
             return ImportResult(unit.name, "duplicate", known.format, ids, reason, experiments=stated)
         return _read(unit, digest, known, project, progress)
+
+
+def _elsewhere(known: SourceFile, project: str | None) -> str:
+    """Offer the move of what is already here in another project than is asked for."""
+    first = known.rollouts.order_by("position").values_list("pk", "project__name").first()
+    if not project or first is None or first[1] == storable(project, 200):
+        return ""
+    return f" into {first[1]}; to move it: harnesslab move --file --project {quote(project)} {first[0]}"
 
 
 def _read(

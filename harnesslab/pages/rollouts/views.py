@@ -11,6 +11,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from harnesslab.actions.annotations import add_note, delete_rollout, save_view
+from harnesslab.actions.projects.moving import move as move_rollouts
+from harnesslab.actions.projects.moving import of_same_file
 from harnesslab.core.errors import InvalidValue, NotFound
 from harnesslab.core.natural import natural
 from harnesslab.pages.access import asks_for_part, needs, user_of
@@ -130,6 +132,17 @@ def note(request: HttpRequest, rollout_id: int) -> HttpResponse:
     add_note(user_of(request), rollout_id, request.POST.get("text", ""), step)
     back = reverse("rollout", args=[rollout_id])
     return redirect(back if step is None else f"{back}?step={step + 1}")
+
+
+@require_POST
+@needs("operator")
+def move(request: HttpRequest, rollout_id: int) -> HttpResponse:
+    """Move a rollout to another project, with all that was read from its file where that is wished."""
+    wanted = of_same_file(rollout_id) if request.POST.get("file") else [rollout_id]
+    name = request.POST.get("project", "")
+    moved = move_rollouts(wanted, name, user_of(request))
+    messages.success(request, f"{len(moved)} rollout{'s' * (len(moved) != 1)} moved to {name.strip()[:200]}.")
+    return redirect("rollout", rollout_id)
 
 
 @require_POST
