@@ -12,8 +12,8 @@ from django.views.decorators.http import require_POST
 
 from harnesslab.actions.asking import ask_training
 from harnesslab.actions.trainings import lifecycle as actions
-from harnesslab.core.deciding.decision_reasons import words
 from harnesslab.core.deciding.promotion import DEFAULT as CRITERION
+from harnesslab.core.deciding.promotion import criterion_words
 from harnesslab.core.errors import Conflict, HarnessLabError, NotFound
 from harnesslab.http_errors import status_of
 from harnesslab.pages.access import asks_for_part, needs, user_of
@@ -105,7 +105,7 @@ def _form(request: HttpRequest, values: dict[str, str], error: HarnessLabError |
         "project": project.name,
         "binding": bound_project(project),
         "key": secrets.token_urlsafe(16),
-        "criteria": [(name, words(name)) for name in criterion_names()],
+        "criteria": [(name, criterion_words(name)) for name in criterion_names()],
         **measuring_choices(panel_rows(project_id=project.pk)),
         **refusal(error, {**_DEFAULTS, **values}),
     }

@@ -248,3 +248,10 @@ _EVERY: tuple[Criterion, ...] = (
 CRITERIA: Mapping[str, Criterion] = {each.name: each for each in _EVERY}
 """The criteria of the lab, by name; `strict_pareto`, of the first rule, decides as harness-training does."""
 DEFAULT = StrictPareto().name
+
+
+def criterion_words(name: str) -> str:
+    """Write a criterion's name for people, with what its rule makes of crashes where it is not the current one."""
+    said = name.partition("@")[0].replace("_", " ")
+    first = name in CRITERIA and name != f"{name.partition('@')[0]}@{RATE_RULE}"
+    return f"{said}, first rule: no crash counts" if first else said

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harnesslab.core.deciding.promotion import CRITERIA, Criterion, Paired, StrictPareto, StrictParetoBothSides, judge
+from harnesslab.core.deciding.promotion import (
+    CRITERIA,
+    Criterion,
+    Paired,
+    StrictPareto,
+    StrictParetoBothSides,
+    criterion_words,
+    judge,
+)
 from harnesslab.core.deciding.secondary import GENERIC, FavouredSide
 from harnesslab.core.errors import Conflict
 from harnesslab.core.measuring.cells import Cell, Cells
@@ -169,3 +177,9 @@ def test_the_first_rule_decides_as_it_did_whoever_made_the_crash() -> None:
     assert StrictPareto(rule=1).name == "strict_pareto"
     assert StrictPareto(rule=1).decide(side("ff"), after).invalid_infra_tasks == ("b",)
     assert StrictPareto().decide(side("ff"), after).invalid_infra_tasks == ()
+
+
+def test_a_criterion_is_named_with_its_rule_where_that_is_not_the_current_one() -> None:
+    assert criterion_words("strict_pareto@2") == "strict pareto"
+    assert criterion_words("strict_pareto") == "strict pareto, first rule: no crash counts"
+    assert criterion_words("my_own") == "my own"
