@@ -13,8 +13,10 @@ from harnesslab.core.canonical import JSON
 from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.errors import FormatRefused
 from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
+from harnesslab.formats.claude_code.kinship import copied_lines, spawned_by, subagent_files
 from harnesslab.formats.claude_code.session import Session
 from harnesslab.formats.reading.inputs import JsonLine, Report, Unit
+from harnesslab.formats.reading.lineage import SPAWNED_BY
 from harnesslab.formats.reading.rows import line_at, rows_of, stem
 from harnesslab.formats.reading.sniff import Shape
 from harnesslab.formats.reading.values import epoch_time, mapping, moment, most_used, text
@@ -62,7 +64,8 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
         # the file of a sub-agent bears its parent's session, of which it is no trial
         beside = all(line.value.get("isSidechain") is True for line in lines)
         case = stem(unit) if beside or not name else name
-        yield _recording(name or case, case, lines, place, source, report)
+        kin = _kin(unit, name, lines, beside=beside)
+        yield _recording(name or case, case, lines, place, source, report, kin)
 
 
 def _sessions(unit: Unit, report: Report) -> dict[str, _Place]:
@@ -96,7 +99,26 @@ def _sessions(unit: Unit, report: Report) -> dict[str, _Place]:
     return sessions
 
 
-def _recording(name: str, case: str, lines: list[JsonLine], place: _Place, source: Source, report: Report) -> Recording:
+@dataclass(frozen=True, slots=True)
+class _Kin:
+    """How a session hangs together with others; see `kinship`."""
+
+    copied: Mapping[int, str]
+    subagents: Mapping[str, str]
+    spawned_by: Mapping[str, JSON]
+
+
+def _kin(unit: Unit, name: str, lines: list[JsonLine], *, beside: bool) -> _Kin:
+    copied = copied_lines(unit, name, lines)
+    if not beside:
+        return _Kin(copied, subagent_files(unit, name), {})
+    agent = next((text(line.value.get("agentId")) for line in lines if line.value.get("agentId")), "")
+    return _Kin(copied, {}, spawned_by(unit, name, agent))
+
+
+def _recording(
+    name: str, case: str, lines: list[JsonLine], place: _Place, source: Source, report: Report, kin: _Kin
+) -> Recording:
     rows = [line.value for line in lines]
     times = [at for row in rows if (at := moment(row.get("timestamp"))) is not None]
     start = times[0] if times else None
@@ -112,13 +134,15 @@ def _recording(name: str, case: str, lines: list[JsonLine], place: _Place, sourc
         },
         unknown=_UNKNOWN,
     )
-    session = Session(manifest.digest, start)
+    opening: dict[str, JSON] = {SPAWNED_BY: dict(kin.spawned_by)} if kin.spawned_by else {}
+    session = Session(manifest.digest, start, kin.copied, kin.subagents, opening)
     session.read(lines, report)
     outcome = Outcome.INTERRUPTED if session.interrupted else Outcome.UNKNOWN
     facts: dict[str, JSON] = {"session": name}
     for key, values in (("versions", versions), ("folders", folders), ("branches", branches)):
         if values:
             facts[key] = values
+    facts |= _links(kin)
     if place.summaries:
         facts["summaries"] = place.summaries
     return Recording(
@@ -137,6 +161,18 @@ def _recording(name: str, case: str, lines: list[JsonLine], place: _Place, sourc
         ended_at=epoch_time(times[-1] if times else None),
         facts=facts,
     )
+
+
+def _links(kin: _Kin) -> dict[str, JSON]:
+    """Return the facts that link a rollout: its totals leave out what was copied, and sub-agents in other files."""
+    facts: dict[str, JSON] = {}
+    if kin.copied:
+        facts["copied_from"] = sorted(set(kin.copied.values()))
+    if kin.subagents:
+        facts["subagents"] = {"in_totals": False, "files": sorted(kin.subagents.values())}
+    if kin.spawned_by:
+        facts["spawned_by"] = dict(kin.spawned_by)
+    return facts
 
 
 def _all(rows: list[Mapping[str, JSON]], key: str) -> list[str]:
