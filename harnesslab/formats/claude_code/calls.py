@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from harnesslab.core.trace.events import ToolRequest
-from harnesslab.formats.reading.lineage import Entry
+from harnesslab.formats.reading.lineage import SessionEntry
 
 
 @dataclass(slots=True)
@@ -16,7 +16,7 @@ class Waiting:
     step: int
     emitted: int
     agent: str
-    entry: Entry
+    entry: SessionEntry
     """The reply that asked for it; once its result has come, the result."""
 
 
@@ -31,13 +31,13 @@ class OpenCalls:
         """Note a call that was made."""
         self._waiting.setdefault(call.request.id, []).append(call)
 
-    def claim(self, call_id: str, entry: Entry) -> Waiting | None:
+    def claim(self, call_id: str, entry: SessionEntry) -> Waiting | None:
         """Remove and return the call that a result answers: of the nearest reply before it, the first with that id."""
         waiting = self._waiting.get(call_id)
         if not waiting:
             return None
         asking = {each.entry for each in waiting}
-        above: Entry | None = entry
+        above: SessionEntry | None = entry
         while above is not None and above not in asking:
             above = above.parent
         latest = max(each.step for each in waiting)

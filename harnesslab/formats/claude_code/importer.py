@@ -6,7 +6,7 @@ once. Sidechains are sub-agents; what the harness adds, such as compaction, hook
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harnesslab.core.canonical import JSON
@@ -125,26 +125,19 @@ def _recording(
     models = [text(mapping(row.get("message")).get("model")) for row in rows if row.get("type") == "assistant"]
     model = most_used(item for item in models if item != "<synthetic>")
     versions, folders, branches = (_all(rows, key) for key in ("version", "cwd", "gitBranch"))
-    manifest = Manifest.of(
-        {
-            "harness.name": NAME,
-            "harness.revision": versions[0] if versions else None,
-            "model.name": model or None,
-            "environment.platform": folders[0] if folders else None,
-        },
-        unknown=_UNKNOWN,
-    )
+    manifest = _conditions(versions, model, folders)
     opening: dict[str, JSON] = {SPAWNED_BY: dict(kin.spawned_by)} if kin.spawned_by else {}
     session = Session(manifest.digest, start, kin.copied, kin.subagents, opening)
     session.read(lines, report)
     outcome = Outcome.INTERRUPTED if session.interrupted else Outcome.UNKNOWN
-    facts: dict[str, JSON] = {"session": name}
-    for key, values in (("versions", versions), ("folders", folders), ("branches", branches)):
-        if values:
-            facts[key] = values
+    several: dict[str, Sequence[JSON]] = {
+        "versions": versions,
+        "folders": folders,
+        "branches": branches,
+        "summaries": place.summaries,
+    }
+    facts: dict[str, JSON] = {"session": name, **{key: list(each) for key, each in several.items() if each}}
     facts |= _links(kin)
-    if place.summaries:
-        facts["summaries"] = place.summaries
     return Recording(
         manifest=manifest,
         trace=session.builder.close(outcome, error=session.interrupted or None),
@@ -160,6 +153,18 @@ def _recording(
         started_at=epoch_time(start),
         ended_at=epoch_time(times[-1] if times else None),
         facts=facts,
+    )
+
+
+def _conditions(versions: list[str], model: str, folders: list[str]) -> Manifest:
+    return Manifest.of(
+        {
+            "harness.name": NAME,
+            "harness.revision": versions[0] if versions else None,
+            "model.name": model or None,
+            "environment.platform": folders[0] if folders else None,
+        },
+        unknown=_UNKNOWN,
     )
 
 

@@ -18,7 +18,7 @@ _GROWING = {"text": "text", "thinking": "thinking"}
 
 
 @dataclass(slots=True)
-class Reply:
+class SessionReply:
     """The lines of one reply, in their order."""
 
     lines: list[JsonLine]
@@ -46,10 +46,10 @@ class Reply:
         return max(reversed(stated), key=lambda each: whole(mapping(each).get("output_tokens")) or 0, default=None)
 
 
-def replies_of(lines: Sequence[JsonLine]) -> dict[int, Reply]:
+def replies_of(lines: Sequence[JsonLine]) -> dict[int, SessionReply]:
     """Return by line number the reply that a line is part of."""
-    found: dict[int, Reply] = {}
-    latest: dict[tuple[str, ...], Reply] = {}
+    found: dict[int, SessionReply] = {}
+    latest: dict[tuple[str, ...], SessionReply] = {}
     asked: dict[str, list[int]] = {}
     for line in lines:
         counts = asked.setdefault(_side(line.value), [0, 0])
@@ -60,7 +60,7 @@ def replies_of(lines: Sequence[JsonLine]) -> dict[int, Reply]:
         key = _key(line.value)
         reply = latest.get(key) if any(key[1:]) else None
         if reply is None or not _continues(reply, line.value, counts):
-            reply = latest[key] = Reply([])
+            reply = latest[key] = SessionReply([])
         reply.lines.append(line)
         reply.prompts, reply.results = counts
         reply.uuids |= {text(line.value.get("uuid"))} - {""}
@@ -81,7 +81,7 @@ def _holds_results(row: Mapping[str, JSON]) -> bool:
     return any(mapping(block).get("type") == "tool_result" for block in content)
 
 
-def _continues(reply: Reply, row: Mapping[str, JSON], counts: Sequence[int]) -> bool:
+def _continues(reply: SessionReply, row: Mapping[str, JSON], counts: Sequence[int]) -> bool:
     """Say whether a line with a reply's ids goes on with it, though something else may stand between."""
     parent = text(row.get("parentUuid"))
     if text(row.get("uuid")) in reply.uuids or (
@@ -96,7 +96,7 @@ def _continues(reply: Reply, row: Mapping[str, JSON], counts: Sequence[int]) -> 
     return not reply.stop and before.get("input_tokens") == after.get("input_tokens")
 
 
-def content_of(reply: Reply) -> list[JSON]:
+def content_of(reply: SessionReply) -> list[JSON]:
     """Put the blocks of a reply's lines together; a block that is written again, as it was or longer, is one."""
     blocks: list[JSON] = []
     seen: set[str] = set()

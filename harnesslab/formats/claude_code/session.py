@@ -13,9 +13,9 @@ from harnesslab.core.trace.messages import text_of, view
 from harnesslab.core.trace.parts import parts_of
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.claude_code.calls import OpenCalls, Waiting
-from harnesslab.formats.claude_code.replies import Reply, content_of, replies_of
+from harnesslab.formats.claude_code.replies import SessionReply, content_of, replies_of
 from harnesslab.formats.reading.inputs import JsonLine, Report
-from harnesslab.formats.reading.lineage import LEFT, SUBAGENT, Entry, Lineage, copied_from, mark
+from harnesslab.formats.reading.lineage import LEFT, SUBAGENT, Lineage, SessionEntry, copied_from, mark
 from harnesslab.formats.reading.transcript import Transcript, tool_call
 from harnesslab.formats.reading.values import elapsed, items, mapping, moment, number, text, without_nulls
 
@@ -44,7 +44,7 @@ class Session:
     """What shows that the session did not come to its end by itself."""
     _lineages: dict[str, Lineage] = field(default_factory=dict)
     _calls: OpenCalls = field(default_factory=OpenCalls)
-    _owners: list[tuple[int, str, Entry]] = field(default_factory=list)
+    _owners: list[tuple[int, str, SessionEntry]] = field(default_factory=list)
     """Event position, agent and entry of what was said or done in a conversation."""
     _preserved: Mapping[str, JSON] = field(default_factory=dict)
     """The part of the context that the compaction at hand preserves: ids of its first and last line."""
@@ -77,7 +77,7 @@ class Session:
                     mark(self.builder, index, copied_from(self.copied[line.number]))
         self._close()
 
-    def _line(self, line: JsonLine, replies: Mapping[int, Reply], report: Report) -> None:
+    def _line(self, line: JsonLine, replies: Mapping[int, SessionReply], report: Report) -> None:
         agent = self._agent(line.value)
         fields: dict[str, Any] = {
             "agent": agent,
@@ -130,7 +130,7 @@ class Session:
             self._lineages[agent] = Lineage(Transcript(self.builder, agent))
         return self._lineages[agent]
 
-    def _parent(self, row: Mapping[str, JSON], agent: str) -> Entry | None:
+    def _parent(self, row: Mapping[str, JSON], agent: str) -> SessionEntry | None:
         """Return the entry that a line names as its parent; None where it goes on from the last one."""
         lineage = self._lineage(agent)
         found = lineage.named(text(row.get("parentUuid"))) or lineage.named(text(row.get("logicalParentUuid")))
@@ -139,11 +139,11 @@ class Session:
             return lineage.root
         return found
 
-    def _own(self, agent: str, entry: Entry) -> None:
+    def _own(self, agent: str, entry: SessionEntry) -> None:
         """Note that the event that is appended next belongs to an entry."""
         self._owners.append((len(self.builder.events), agent, entry))
 
-    def _assistant(self, line: JsonLine, reply: Reply, fields: dict[str, Any]) -> None:
+    def _assistant(self, line: JsonLine, reply: SessionReply, fields: dict[str, Any]) -> None:
         """Append the model call of a reply at its first line; its other lines are part of it."""
         last, agent = reply.last, fields["agent"]
         merged: dict[str, JSON] = {"role": "assistant", "content": content_of(reply)}
@@ -224,7 +224,7 @@ class Session:
         lineage.name(lineage.tip, text(self._preserved.get("tailUuid")))
         self._preserved = {}
 
-    def _result(self, block: Mapping[str, JSON], produced: JSON, entry: Entry, fields: dict[str, Any]) -> None:
+    def _result(self, block: Mapping[str, JSON], produced: JSON, entry: SessionEntry, fields: dict[str, Any]) -> None:
         """Append the tool call that a result answers; `produced` is the result before it was shown to the model."""
         call_id = text(block.get("tool_use_id"))
         waiting = self._calls.claim(call_id, entry)

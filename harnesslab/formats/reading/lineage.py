@@ -28,15 +28,15 @@ SUBAGENT = "subagent_session"
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class SessionEntry:
     """One entry of an agent's conversation; its messages stay in the context until a compaction."""
 
-    parent: Entry | None = None
+    parent: SessionEntry | None = None
     depth: int = 0
     messages: list[JSON] = field(default_factory=list)
     resets: bool = False
     """Whether the context begins anew here."""
-    next: Entry | None = None
+    next: SessionEntry | None = None
     """What stands between it and its children though they name it as their parent, such as a second result."""
     is_note: bool = False
     """Whether it is the harness's words, which go on where their parent does."""
@@ -44,7 +44,7 @@ class Entry:
     waits: int = 0
     """How many results may still follow it without beginning a branch."""
 
-    def end(self) -> Entry:
+    def end(self) -> SessionEntry:
         """Return the entry that a child of this one follows."""
         entry = self
         while entry.next is not None and not (entry.next.is_note and entry.next.has_children):
@@ -57,22 +57,22 @@ class Lineage:
 
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
-        self.root = Entry()
+        self.root = SessionEntry()
         self.tip = self.root
-        self._named: dict[str, Entry] = {}
+        self._named: dict[str, SessionEntry] = {}
 
-    def named(self, name: str) -> Entry | None:
+    def named(self, name: str) -> SessionEntry | None:
         """Return the entry with an id; None for one that this agent has not."""
         return self._named.get(name) if name else None
 
-    def name(self, entry: Entry, *names: str) -> None:
+    def name(self, entry: SessionEntry, *names: str) -> None:
         """Let ids stand for an entry: those of all lines of a reply, or of lines that say nothing to the model."""
         self._named.update((name, entry) for name in names if name)
 
-    def begin(self, parent: Entry | None = None, *, is_note: bool = False, calls: int = 0) -> Entry:
+    def begin(self, parent: SessionEntry | None = None, *, is_note: bool = False, calls: int = 0) -> SessionEntry:
         """Make an entry below a parent, else below the last one, and take the context back to where it stands."""
         above = self.tip if parent is None else parent.end()
-        entry = Entry(above, above.depth + 1, is_note=is_note, waits=calls)
+        entry = SessionEntry(above, above.depth + 1, is_note=is_note, waits=calls)
         if is_note and not above.has_children:
             above.next = entry
         above.has_children = True
@@ -81,7 +81,7 @@ class Lineage:
         self.tip = entry
         return entry
 
-    def result(self, of: Entry | None) -> Entry:
+    def result(self, of: SessionEntry | None) -> SessionEntry:
         """Make the entry of a call's result: below the reply, or below the results that it has already."""
         above = self.tip if of is None else of.end()
         entry = self.begin(above)
@@ -99,38 +99,38 @@ class Lineage:
         self.tip.resets, self.tip.messages = True, list(messages)
         self.transcript.restart(self.tip.messages)
 
-    def between(self, head: Entry | None, tail: Entry | None) -> list[JSON]:
-        """Return what the entries from one to another say; nothing where they are not on one path."""
+    def between(self, head: SessionEntry | None, tail: SessionEntry | None) -> list[JSON]:
+        """Return what the entries from one to another say, summaries left out; nothing where they are on two paths."""
         found: list[list[JSON]] = []
         entry = tail
         while entry is not None and head is not None:
-            found.append(entry.messages)
+            found.append([] if entry.resets else entry.messages)
             if entry is head:
                 return [message for messages in reversed(found) for message in messages]
             entry = entry.parent
         return []
 
-    def is_live(self, entry: Entry, live: set[Entry]) -> bool:
+    def is_live(self, entry: SessionEntry, live: set[SessionEntry]) -> bool:
         """Say whether an entry is on a path; the harness's words that nothing hangs on go with their parent."""
-        above: Entry | None = entry
+        above: SessionEntry | None = entry
         while above is not None and above.is_note and not above.has_children:
             above = above.parent
         return above is None or above in live
 
-    def path(self, entry: Entry | None = None) -> set[Entry]:
+    def path(self, entry: SessionEntry | None = None) -> set[SessionEntry]:
         """Return the entries from the root to an entry, else to the last one."""
-        found: set[Entry] = set()
-        above: Entry | None = entry or self.tip
+        found: set[SessionEntry] = set()
+        above: SessionEntry | None = entry or self.tip
         while above is not None:
             found.add(above)
             above = above.parent
         return found
 
-    def _go_to(self, target: Entry) -> None:
+    def _go_to(self, target: SessionEntry) -> None:
         """Cut the transcript back to where the paths to the last entry and to another part, and say the rest."""
-        old: Entry = self.tip
-        new: Entry = target
-        back, ahead = list[Entry](), list[Entry]()
+        old: SessionEntry = self.tip
+        new: SessionEntry = target
+        back, ahead = list[SessionEntry](), list[SessionEntry]()
         while old is not new:
             if old.depth >= new.depth and old.parent is not None:
                 back.append(old)
@@ -146,9 +146,9 @@ class Lineage:
         for entry in ahead:
             self.transcript.say(*entry.messages)
 
-    def _context(self, target: Entry) -> list[JSON]:
+    def _context(self, target: SessionEntry) -> list[JSON]:
         found: list[list[JSON]] = []
-        entry: Entry | None = target
+        entry: SessionEntry | None = target
         while entry is not None:
             found.append(entry.messages)
             if entry.resets:
