@@ -50,6 +50,10 @@ class _Place:
     uuids: set[str] = field(default_factory=set)
     summaries: list[JSON] = field(default_factory=list)
 
+    def read(self, data: bytes) -> list[JsonLine]:
+        """Return the session's own lines."""
+        return [*self.kept, *(JsonLine(n, start, end, line_at(data, start, end)) for n, start, end in self.lines)]
+
 
 def read(unit: Unit, report: Report) -> Iterator[Recording]:
     """Yield the file's sessions in the order in which they begin."""
@@ -59,13 +63,33 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
         raise FormatRefused("no session line could be read", where=unit.name)
     source_digest = unit.digest()
     for position, (name, place) in enumerate(sessions.items()):
-        lines = [*place.kept, *(JsonLine(n, start, end, line_at(data, start, end)) for n, start, end in place.lines)]
+        lines = place.read(data)
+        before = _continued(name, lines, sessions, data)
         source = Source(unit.name, source_digest, NAME, position)
         # the file of a sub-agent bears its parent's session, of which it is no trial
         beside = all(line.value.get("isSidechain") is True for line in lines)
         case = stem(unit) if beside or not name else name
-        kin = _kin(unit, name, lines, beside=beside)
+        kin = _kin(unit, name, lines, {line.number: other for other, rows in before.items() for line in rows}, beside)
+        lines = sorted([*(line for rows in before.values() for line in rows), *lines], key=lambda line: line.number)
         yield _recording(name or case, case, lines, place, source, report, kin)
+
+
+def _continued(
+    name: str, lines: list[JsonLine], sessions: Mapping[str, _Place], data: bytes
+) -> dict[str, list[JsonLine]]:
+    """Return by session the earlier lines of the file that a session goes on from, as a resumed one does."""
+    found: dict[str, list[JsonLine]] = {}
+    first = lines[0] if lines else None
+    while first is not None:
+        parent = text(first.value.get("parentUuid"))
+        known = {name, *found}
+        other = next((each for each, place in sessions.items() if parent in place.uuids and each not in known), None)
+        if not parent or other is None or parent in sessions[name].uuids:
+            break
+        rows = [line for line in sessions[other].read(data) if line.number < first.number]
+        found[other] = rows
+        first = rows[0] if rows else None
+    return found
 
 
 def _sessions(unit: Unit, report: Report) -> dict[str, _Place]:
@@ -108,8 +132,8 @@ class _Kin:
     spawned_by: Mapping[str, JSON]
 
 
-def _kin(unit: Unit, name: str, lines: list[JsonLine], *, beside: bool) -> _Kin:
-    copied = copied_lines(unit, name, lines)
+def _kin(unit: Unit, name: str, lines: list[JsonLine], before: Mapping[int, str], beside: bool) -> _Kin:
+    copied = {**copied_lines(unit, name, lines), **before}
     if not beside:
         return _Kin(copied, subagent_files(unit, name), {})
     agent = next((text(line.value.get("agentId")) for line in lines if line.value.get("agentId")), "")

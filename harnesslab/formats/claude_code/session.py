@@ -104,8 +104,8 @@ class Session:
             self.interrupted = (
                 self.interrupted or f"no result of {waiting.request.name}: the session ends inside the call"
             )
-        live = {agent: lineage.path() for agent, lineage in self._lineages.items()}
-        left = [(index, a) for index, a, e in self._owners if not self._lineages[a].is_live(e, live[a])]
+        live = {agent: lineage.live() for agent, lineage in self._lineages.items()}
+        left = [(index, agent) for index, agent, entry in self._owners if entry not in live[agent]]
         gone = {text(getattr(self.builder.events[index], "child", "")) for index, _ in left} - {""}
         left += [(index, agent) for index, agent, _ in self._owners if agent in gone]
         for index, _ in left:
@@ -286,7 +286,7 @@ def _names_parents(lines: Sequence[JsonLine]) -> bool:
     """Say whether every reply of the main chain names a line of the session as its parent."""
     uuids = {text(line.value.get("uuid")) for line in lines} - {""}
     rows = [line.value for line in lines if line.value.get("type") == "assistant" and not line.value.get("isSidechain")]
-    return bool(rows) and all(row.get("parentUuid") in uuids for row in rows)
+    return bool(rows) and all(text(row.get("parentUuid")) in uuids for row in rows)
 
 
 def _is_same(one: JsonLine, other: JsonLine) -> bool:

@@ -67,7 +67,7 @@ class Branches:
         events = self._events.builder.events
         steps = ((index, self._replies.get(events[index].step)) for index in range(first, len(events)))
         self._owners += [(index, entry) for index, entry in steps if entry is not None]
-        live = self._lineage.path()
+        live = self._lineage.live()
         for index, entry in self._owners:
             if entry not in live:
                 mark(self._events.builder, index, {LEFT: True})

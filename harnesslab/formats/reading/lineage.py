@@ -41,15 +41,21 @@ class SessionEntry:
     is_note: bool = False
     """Whether it is the harness's words, which go on where their parent does."""
     has_children: bool = False
+    """Whether anything but the harness's words follows it."""
     waits: int = 0
     """How many results may still follow it without beginning a branch."""
 
     def end(self) -> SessionEntry:
         """Return the entry that a child of this one follows."""
         entry = self
-        while entry.next is not None and not (entry.next.is_note and entry.next.has_children):
+        while entry.next is not None and not entry.next.is_of_another:
             entry = entry.next
         return entry
+
+    @property
+    def is_of_another(self) -> bool:
+        """Whether these are the harness's words for what follows them alone, such as those before a prompt."""
+        return self.is_note and self.has_children and self.next is None
 
 
 class Lineage:
@@ -60,6 +66,7 @@ class Lineage:
         self.root = SessionEntry()
         self.tip = self.root
         self._named: dict[str, SessionEntry] = {}
+        self._entries: list[SessionEntry] = []
 
     def named(self, name: str) -> SessionEntry | None:
         """Return the entry with an id; None for one that this agent has not."""
@@ -72,14 +79,23 @@ class Lineage:
     def begin(self, parent: SessionEntry | None = None, *, is_note: bool = False, calls: int = 0) -> SessionEntry:
         """Make an entry below a parent, else below the last one, and take the context back to where it stands."""
         above = self.tip if parent is None else parent.end()
-        entry = SessionEntry(above, above.depth + 1, is_note=is_note, waits=calls)
-        if is_note and not above.has_children:
+        entry = SessionEntry(above, above.depth + 1, is_note=is_note, waits=above.waits if is_note else calls)
+        self._entries.append(entry)
+        if is_note and above.next is None and not above.has_children:
             above.next = entry
-        above.has_children = True
+        elif not is_note:
+            self._hang_on(above)
         if above is not self.tip:
             self._go_to(above)
         self.tip = entry
         return entry
+
+    def _hang_on(self, entry: SessionEntry) -> None:
+        """Note that something follows an entry, and so the harness's words before it too."""
+        above: SessionEntry | None = entry
+        while above is not None and not above.has_children:
+            above.has_children = True
+            above = above.parent if above.is_note else None
 
     def result(self, of: SessionEntry | None) -> SessionEntry:
         """Make the entry of a call's result: below the reply, or below the results that it has already."""
@@ -110,20 +126,16 @@ class Lineage:
             entry = entry.parent
         return []
 
-    def is_live(self, entry: SessionEntry, live: set[SessionEntry]) -> bool:
-        """Say whether an entry is on a path; the harness's words that nothing hangs on go with their parent."""
-        above: SessionEntry | None = entry
-        while above is not None and above.is_note and not above.has_children:
-            above = above.parent
-        return above is None or above in live
-
-    def path(self, entry: SessionEntry | None = None) -> set[SessionEntry]:
-        """Return the entries from the root to an entry, else to the last one."""
+    def live(self) -> set[SessionEntry]:
+        """Return the entries on the path to the last one; harness's words that nothing follows go with their parent."""
         found: set[SessionEntry] = set()
-        above: SessionEntry | None = entry or self.tip
+        above: SessionEntry | None = self.tip
         while above is not None:
             found.add(above)
             above = above.parent
+        for entry in self._entries:  # parents come before their children
+            if entry.is_note and not entry.has_children and entry.parent in found:
+                found.add(entry)
         return found
 
     def _go_to(self, target: SessionEntry) -> None:

@@ -125,6 +125,23 @@ def test_a_reminder_beside_the_path_is_no_left_branch() -> None:
     assert not any(LEFT in event.extra for event in recording.trace.events)
 
 
+def test_reminders_among_results_that_come_at_once_leave_all_of_them_in_the_input() -> None:
+    rows = [asked("a", None, "go"), reply("b", "a", use("one", "t1"), use("two", "t2"))]
+    rows += [asked("m", "b", "reminder", isMeta=True), results("c", "b", "ONE", call_id="t1")]
+    rows += [asked("n", "c", "another", isMeta=True), results("d", "b", "TWO", call_id="t2"), reply("e", "c", "Done.")]
+    recording = only(lines_unit(rows), NAME)
+    assert said(recording, model_calls(recording)[1]) == ["go", "one", "two", "reminder", "ONE", "another", "TWO"]
+    assert not any(LEFT in event.extra for event in recording.trace.events)
+
+
+def test_reminders_for_a_prompt_that_was_left_are_left_with_it() -> None:
+    rows = [asked("a", None, "x"), reply("b", "a", "1"), asked("m", "b", "reminder", isMeta=True)]
+    rows += [asked("c", "m", "y"), reply("d", "c", "2"), asked("e", "b", "z"), reply("f", "e", "3")]
+    recording = only(lines_unit(rows), NAME)
+    assert said(recording, model_calls(recording)[2]) == ["x", "1", "z"]
+    assert [LEFT in action.extra for action in actions(recording)] == [True]
+
+
 def test_calls_with_one_id_are_paired_by_position() -> None:
     rows = [asked("a", None, "go"), reply("b", "a", use("cat x"), use("cat y")), results("c", "b", "X", "Y")]
     rows += [reply("d", "c", use("cat z")), results("e", "d", "Z"), reply("f", "e", "Done.")]
@@ -213,6 +230,20 @@ def test_a_resumed_file_counts_what_it_copied_from_the_file_beside_it_once(tmp_p
     assert [spent(call).input for call in model_calls(found["one"])] == [10]
     assert [spent(call).input for call in model_calls(found["two"])] == [None, 7]
     assert found["two"].facts["copied_from"] == ["one"]
+
+
+def test_a_session_that_goes_on_from_another_in_its_file_has_that_before_it(tmp_path: Path) -> None:
+    first = [asked("a", None, "x"), reply("b", "a", "1")]
+    both = [*first, asked("c", "b", "y", sessionId="two"), reply("d", "c", "2", sessionId="two", counts=(7, 3))]
+    (tmp_path / "alone").mkdir()
+    alone = folder(tmp_path / "alone", two=both)
+    assert said(alone["two"], model_calls(alone["two"])[1]) == ["x", "1", "y"]
+    assert [[spent(call).input for call in model_calls(each)] for each in alone.values()] == [[10], [None, 7]]
+    (tmp_path / "beside").mkdir()
+    (tmp_path / "beside" / "one.jsonl").write_text("\n".join(map(json.dumps, first)))
+    (tmp_path / "beside" / "two.jsonl").write_text("\n".join(map(json.dumps, both)))
+    found = [each for unit in discover([tmp_path / "beside"]) for each in recordings_of(recognise(unit), Report())]
+    assert [[spent(call).input for call in model_calls(each)] for each in found] == [[10], [None], [None, 7]]
 
 
 def test_the_file_of_a_sub_agent_and_the_call_that_began_it_name_each_other(tmp_path: Path) -> None:
