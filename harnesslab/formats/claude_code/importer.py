@@ -13,7 +13,7 @@ from harnesslab.core.canonical import JSON
 from harnesslab.core.conditions.manifest import Manifest
 from harnesslab.core.errors import FormatRefused
 from harnesslab.core.running.rollout import Outcome, Recording, Replayability, Source
-from harnesslab.formats.claude_code.kinship import copied_lines, spawned_by, subagent_files
+from harnesslab.formats.claude_code.kinship import SubagentFile, copied_lines, spawned_by, subagent_files
 from harnesslab.formats.claude_code.session import Session
 from harnesslab.formats.reading.inputs import JsonLine, Report, Unit
 from harnesslab.formats.reading.lineage import SPAWNED_BY
@@ -128,7 +128,7 @@ class _Kin:
     """How a session hangs together with others; see `kinship`."""
 
     copied: Mapping[int, str]
-    subagents: Mapping[str, str]
+    subagents: Mapping[str, SubagentFile]
     spawned_by: Mapping[str, JSON]
 
 
@@ -136,8 +136,7 @@ def _kin(unit: Unit, name: str, lines: list[JsonLine], before: Mapping[int, str]
     copied = {**copied_lines(unit, name, lines), **before}
     if not beside:
         return _Kin(copied, subagent_files(unit, name), {})
-    agent = next((text(line.value.get("agentId")) for line in lines if line.value.get("agentId")), "")
-    return _Kin(copied, {}, spawned_by(unit, name, agent))
+    return _Kin(copied, {}, spawned_by(unit, name, [line.value for line in lines]))
 
 
 def _recording(
@@ -198,7 +197,7 @@ def _links(kin: _Kin) -> dict[str, JSON]:
     if kin.copied:
         facts["copied_from"] = sorted(set(kin.copied.values()))
     if kin.subagents:
-        facts["subagents"] = {"in_totals": False, "files": sorted(kin.subagents.values())}
+        facts["subagents"] = {"in_totals": False, "files": sorted({each.file for each in kin.subagents.values()})}
     if kin.spawned_by:
         facts["spawned_by"] = dict(kin.spawned_by)
     return facts

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from harnesslab.core.canonical import JSON
+from harnesslab.core.trace.messages import text_of
 from harnesslab.formats.reading.inputs import JsonLine, Unit
 from harnesslab.formats.reading.rows import stem
-from harnesslab.formats.reading.siblings import Siblings, siblings_of
+from harnesslab.formats.reading.siblings import siblings_of
 from harnesslab.formats.reading.values import items, mapping, text
+
+_AGENT = "agent-"
+"""How the name of a sub-agent's file begins; its id follows."""
 
 
 def copied_lines(unit: Unit, name: str, lines: Sequence[JsonLine]) -> dict[int, str]:
@@ -49,40 +54,65 @@ def _shared(name: str, own: str, lines: Sequence[JsonLine], others: Sequence[Jso
     return dict.fromkeys((line.number for line in shared), session)
 
 
-def subagent_files(unit: Unit, name: str) -> dict[str, str]:
-    """Return by agent id the files beside a session's that hold its sub-agents."""
+@dataclass(frozen=True, slots=True)
+class SubagentFile:
+    """A file beside a session's that holds one of its sub-agents."""
+
+    agent: str
+    file: str
+
+    def to_json(self) -> dict[str, JSON]:
+        """Return it as it is written beside the call that began it."""
+        return {"agent": self.agent, "file": self.file}
+
+
+def agent_of(name: str, rows: Iterable[Mapping[str, JSON]]) -> str:
+    """Return the id of the sub-agent that a file holds: its lines' own, else that in its name."""
+    stated = next((text(row.get("agentId")) for row in rows if row.get("agentId")), "")
+    return stated or PurePosixPath(name).stem.removeprefix(_AGENT)
+
+
+def prompt_of(rows: Iterable[Mapping[str, JSON]]) -> str:
+    """Return what a sub-agent was begun with."""
+    return next((text_of(mapping(row.get("message")).get("content")) for row in rows if row.get("type") == "user"), "")
+
+
+def subagent_files(unit: Unit, name: str) -> dict[str, SubagentFile]:
+    """Return the files beside a session's that hold its sub-agents, by agent id, and by prompt where one has it."""
     siblings = siblings_of(unit)
-    heads = siblings.heads() if siblings is not None else {}
-    found: dict[str, str] = {}
-    for path, head in heads.items():
-        row = head[0] if head else {}
-        agent = text(row.get("agentId"))
-        own = row.get("isSidechain") is True and row.get("sessionId") == name
-        if own and agent and PurePosixPath(path).name != unit.name:
-            found[agent] = PurePosixPath(path).name
-    return found
+    found: dict[str, SubagentFile] = {}
+    prompts: dict[str, list[SubagentFile]] = {}
+    for path, head in (siblings.heads() if siblings is not None and name else {}).items():
+        row, file = head[0] if head else {}, PurePosixPath(path).name
+        if row.get("isSidechain") is True and row.get("sessionId") == name and file != unit.name:
+            inner = found[agent_of(file, head)] = SubagentFile(agent_of(file, head), file)
+            prompts.setdefault(prompt_of(head), []).append(inner)
+    return {prompt: each[0] for prompt, each in prompts.items() if prompt and len(each) == 1} | found
 
 
-def spawned_by(unit: Unit, name: str, agent: str) -> dict[str, JSON]:
+def spawned_by(unit: Unit, name: str, rows: Sequence[Mapping[str, JSON]]) -> dict[str, JSON]:
     """Return the session and call that began the sub-agent whose file this is, the call where its file is beside."""
     found: dict[str, JSON] = {"session": name} if name else {}
     siblings = siblings_of(unit)
-    if siblings is None or not agent:
+    if siblings is None or not name:
         return found
     for path, head in siblings.heads().items():
         mains = [row for row in head if row.get("sessionId") == name and not row.get("isSidechain")]
         if mains and PurePosixPath(path).name != unit.name:
-            call, line = _spawning(siblings, path, agent)
+            call, line = _spawning(siblings.lines(path), agent_of(unit.name, rows), prompt_of(rows))
             if call:
                 return {**found, "call": call, "file": PurePosixPath(path).name, "line": line}
     return found
 
 
-def _spawning(siblings: Siblings, path: str, agent: str) -> tuple[str, int]:
-    for line in siblings.lines(path):
-        if text(mapping(line.value.get("toolUseResult")).get("agentId")) != agent:
-            continue
-        for block in items(mapping(line.value.get("message")).get("content")):
-            if call := text(mapping(block).get("tool_use_id")):
+def _spawning(lines: Sequence[JsonLine], agent: str, prompt: str) -> tuple[str, int]:
+    """Return the call, and the line, whose result names an agent, else the only one that was given its prompt."""
+    begun: list[tuple[str, int]] = []
+    for line in lines:
+        named = text(mapping(line.value.get("toolUseResult")).get("agentId")) == agent
+        for block in map(mapping, items(mapping(line.value.get("message")).get("content"))):
+            if named and (call := text(block.get("tool_use_id"))):
                 return call, line.number
-    return "", 0
+            if prompt and text(mapping(block.get("input")).get("prompt")) == prompt and block.get("type") == "tool_use":
+                begun.append((text(block.get("id")), line.number))
+    return begun[0] if len({call for call, _ in begun}) == 1 else ("", 0)

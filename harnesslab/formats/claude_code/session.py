@@ -13,6 +13,7 @@ from harnesslab.core.trace.messages import text_of, view
 from harnesslab.core.trace.parts import parts_of
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.claude_code.calls import OpenCalls, Waiting
+from harnesslab.formats.claude_code.kinship import SubagentFile
 from harnesslab.formats.claude_code.replies import SessionReply, content_of, replies_of
 from harnesslab.formats.reading.inputs import JsonLine, Report
 from harnesslab.formats.reading.lineage import LEFT, SUBAGENT, Lineage, SessionEntry, copied_from, mark
@@ -35,8 +36,8 @@ class Session:
     start: float | None
     copied: Mapping[int, str] = field(default_factory=dict)
     """By line number, the session that a line was copied from."""
-    subagents: Mapping[str, str] = field(default_factory=dict)
-    """By a sub-agent's id, the file beside this one that holds its session."""
+    subagents: Mapping[str, SubagentFile] = field(default_factory=dict)
+    """By a sub-agent's id or prompt, the file beside this one that holds it."""
     opening: Mapping[str, JSON] = field(default_factory=dict)
     """What `extra` of the opening event says."""
     builder: TraceBuilder = field(default_factory=TraceBuilder)
@@ -262,8 +263,9 @@ class Session:
             )
             self.builder.add(call)
             return
-        if child and child in self.subagents:
-            fields["extra"] = {SUBAGENT: {"agent": child, "file": self.subagents[child]}}
+        begun = self.subagents.get(child or "") or self.subagents.get(text(asked.get("prompt")))
+        if begun is not None and request.name in _SPAWNING:
+            fields["extra"] = {SUBAGENT: begun.to_json()}
         self.builder.add(tool_call(request, step=waiting.step, emitted=waiting.emitted, **fields))
 
     def _harness(self, row: Mapping[str, JSON], fields: dict[str, Any]) -> None:

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from harnesslab.core.running.rollout import Recording
 from harnesslab.core.trace.answers import COPIED, spent
 from harnesslab.core.trace.events import ModelCall, RolloutStarted
@@ -246,11 +248,13 @@ def test_a_session_that_goes_on_from_another_in_its_file_has_that_before_it(tmp_
     assert [[spent(call).input for call in model_calls(each)] for each in found] == [[10], [None], [None, 7]]
 
 
-def test_the_file_of_a_sub_agent_and_the_call_that_began_it_name_each_other(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_named", [True, False])
+def test_the_file_of_a_sub_agent_and_the_call_that_began_it_name_each_other(tmp_path: Path, is_named: bool) -> None:
     begin = {"type": "tool_use", "id": "t1", "name": "Task", "input": {"prompt": "look"}}
     main = [asked("a", None, "x"), reply("b", "a", begin), results("c", "b", "seen", call_id="t1")]
-    main[-1]["toolUseResult"] = {"agentId": "a7", "content": "seen"}
-    side: dict[str, Any] = {"isSidechain": True, "agentId": "a7"}
+    if is_named:
+        main[-1]["toolUseResult"] = {"agentId": "a7", "content": "seen"}
+    side: dict[str, Any] = {"isSidechain": True, **({"agentId": "a7"} if is_named else {})}
     inner = [asked("p", None, "look", **side), reply("q", "p", "seen", **side)]
     found = folder(tmp_path, one=[*main, reply("d", "c", "Done.")], agent_a7=inner)
     (call,) = tool_calls(found["one"])
@@ -258,7 +262,8 @@ def test_the_file_of_a_sub_agent_and_the_call_that_began_it_name_each_other(tmp_
     assert found["one"].facts["subagents"] == {"in_totals": False, "files": ["agent-a7.jsonl"]}
     opening = found["agent-a7"].trace.events[0]
     assert isinstance(opening, RolloutStarted)
-    assert opening.extra[SPAWNED_BY] == {"session": "one", "call": "t1", "file": "one.jsonl", "line": 3}
+    line = 3 if is_named else 2
+    assert opening.extra[SPAWNED_BY] == {"session": "one", "call": "t1", "file": "one.jsonl", "line": line}
 
 
 def test_who_wrote_a_turn_is_stated() -> None:
