@@ -24,6 +24,7 @@ from harnesslab.formats.companions import (
 from harnesslab.formats.places import place_of
 from harnesslab.formats.reading.archives import Archive, open_archive
 from harnesslab.formats.reading.inputs import InputFile, Report, Unit
+from harnesslab.formats.reading.siblings import Siblings
 
 MAX_FILES = 200_000
 """Most files that are looked at below one path."""
@@ -81,19 +82,22 @@ def units_of(files: Mapping[str, InputFile], name: str) -> Iterator[Unit]:
     runs = {folder for folder in folders if _is_run(set(groups[folder]), folder)}
     jobs = job_files(files, folders - runs)
     shared = tree_files(files, runs) | jobs.keys()
+    lines = {path: files[path] for path in files if path.endswith(".jsonl") and path not in owner}
+    siblings = Siblings(lines) if len(lines) > 1 else {}
     for key in sorted(groups):
         if key in shared:
             continue
         if key not in folders:
             short = PurePosixPath(key).name
-            yield Unit(short, {short: files[key].renamed(short)}, within=_within(name, key))
+            beside = siblings if key in lines else {}
+            yield Unit(short, {short: files[key].renamed(short)}, beside=beside, within=_within(name, key))
             continue
         inside = {_below(path, key): file.renamed(_below(path, key)) for path, file in groups[key].items()}
         title = PurePosixPath(key).name or name
         if key in runs:
             inside |= run_companions(files, parent(key), inside, title)
-        beside = run_surroundings(files, key) if key in runs else trial_surroundings(files, key, folders - runs, jobs)
-        yield Unit(title, dict(sorted(inside.items())), folder=True, beside=beside)
+        around = run_surroundings(files, key) if key in runs else trial_surroundings(files, key, folders - runs, jobs)
+        yield Unit(title, dict(sorted(inside.items())), folder=True, beside=around)
 
 
 def _within(name: str, path: str) -> str:

@@ -12,7 +12,6 @@ from harnesslab.core.running.rollout import Recording
 from harnesslab.formats import (
     bundle,
     candidate_ledger,
-    coding_sessions,
     openhands,
     swe_agent,
     tau2_bench,
@@ -23,6 +22,7 @@ from harnesslab.formats.accounting import accounted, in_utc
 from harnesslab.formats.atif import trajectory as atif
 from harnesslab.formats.claude_code import importer as claude_code
 from harnesslab.formats.codex import importer as codex
+from harnesslab.formats.coding_sessions import importer as coding_sessions
 from harnesslab.formats.harbor import importer as harbor
 from harnesslab.formats.harbor import viewer as harbor_viewer
 from harnesslab.formats.harness_matrix import importer as harness_matrix

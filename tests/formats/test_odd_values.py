@@ -22,11 +22,16 @@ from tests.formats import (
     test_openhands as openhands,
 )
 from tests.formats import (
+    test_session_branches as tree,
+)
+from tests.formats import (
     test_swe_agent as swe,
 )
 from tests.formats.building import file_unit, json_unit, lines_unit
 from tests.formats.claude_code import test_claude_code as claude
+from tests.formats.claude_code import test_trees as trees
 from tests.formats.codex import test_codex as codex
+from tests.formats.codex import test_forks as forks
 from tests.formats.openai import test_chat_log as chat
 from tests.formats.openai import test_responses_log as responses
 
@@ -65,6 +70,22 @@ FILES: dict[str, Any] = {
         codex.event("token_count", info={}),
     ],
     "coding": [coding.PI, coding.message("user", coding.text("a")), coding.reply(coding.CALL)],
+    "claude tree": [
+        trees.asked("a", None, "x"),
+        trees.reply("b", "a", trees.use("ls")),
+        trees.results("c", "b", "s"),
+        trees.row("k", None, type="system", subtype="compact_boundary", compactMetadata={"preservedSegment": {}}),
+        trees.asked("s", "k", "summary", isCompactSummary=True, forkedFrom={"sessionId": "q"}),
+        trees.asked("e", "a", "y", sessionId="two"),
+    ],
+    "codex fork": [*forks.fork(*forks.OWN), forks.row("event_msg", 60, type="thread_rolled_back", num_turns=1)],
+    "coding tree": [
+        tree.header(parentSession="/s/one.jsonl"),
+        tree.asked("a", None, "x"),
+        tree.reply("b", "a", "1"),
+        tree.entry("k", "b", type="compaction", summary="in short", firstKeptEntryId="b"),
+        tree.asked("c", "a", "y"),
+    ],
     "openhands": [openhands.asked(), openhands.acted(), openhands.observed()],
 }
 

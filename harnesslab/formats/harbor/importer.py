@@ -77,7 +77,7 @@ def experiments(unit: Unit, report: Report) -> Iterator[ExperimentRecord]:
 def _around(unit: Unit) -> dict[str, Mapping[str, JSON]]:
     """Read what lies beside a trial: its job's files, and the results of its task's trials."""
     found: dict[str, Mapping[str, JSON]] = {}
-    for name, file in unit.beside.items():
+    for name, file in unit.beside.items() if unit.folder else ():
         with suppress(FormatRefused):  # of a sibling, which says so itself
             found[name] = mapping(file.json())
     return found

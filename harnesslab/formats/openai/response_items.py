@@ -117,8 +117,10 @@ class Walk:
         self.step = -1
         self.last_call: int | None = None
         """Position of the last model call among the events."""
-        self.produced: dict[str, dict[str, Any]] = {}
-        """By call id, what else is known of a tool call's result."""
+        self.produced: dict[str, list[dict[str, Any]]] = {}
+        """By call id, what else is known of the results to come, in the order of the calls: ids may repeat."""
+        self.turn_fields: dict[str, Any] = {}
+        """Further fields of what a user said, such as who wrote it."""
         self._open: list[Mapping[str, JSON]] = []
         self._at: tuple[float | None, str] = (None, "")
         self._pending: list[tuple[int, int, ToolRequest]] = []
@@ -140,7 +142,8 @@ class Walk:
         if kind == "answer":
             self._answer(item, fields)
         elif kind == "asked" and item.get("role") == "user":
-            self.builder.add(UserTurn(content=item.get("content"), step=max(self.step, 0), **fields))
+            said = {**fields, **self.turn_fields}
+            self.builder.add(UserTurn(content=item.get("content"), step=max(self.step, 0), **said))
         else:
             name = text(item.get("role")) or text(item.get("type")) or "item"
             self.builder.add(HarnessAction(name=name, detail=dict(item), step=max(self.step, 0), **fields))
@@ -181,7 +184,7 @@ class Walk:
         shown = next((item[key] for key in ("output", "result", "tools", "content") if key in item), None)
         textual = isinstance(shown, str | list) or "text" in mapping(shown)
         seen = text_of(shown) if textual and not parts_of(shown) else shown
-        known = self.produced.pop(request.id, {})
+        known = self._produced(request.id)
         result = known.pop("result", seen)
         self.builder.add(
             tool_call(
@@ -197,9 +200,10 @@ class Walk:
         self._completed[step] += 1
 
     def _claim(self, call_id: str) -> tuple[int, int | None, ToolRequest] | None:
-        """Remove and return the waiting call with this id; where ids are missing, the latest step's first."""
-        for index, (_, _, request) in enumerate(self._pending):
-            if request.id and request.id == call_id:
+        """Remove and return the waiting call with this id, of the latest step's the first; so too without ids."""
+        latest = max((step for step, _, request in self._pending if request.id and request.id == call_id), default=None)
+        for index, (step, _, request) in enumerate(self._pending):
+            if step == latest and request.id == call_id:
                 return self._pending.pop(index)
         for index, (step, _, request) in enumerate(self._pending):
             if step == self._pending[-1][0] and not (call_id and request.id):
@@ -216,11 +220,20 @@ class Walk:
         """The ids of the tool calls that have no output yet."""
         return {request.id for _, _, request in self._pending}
 
+    def _produced(self, call_id: str) -> dict[str, Any]:
+        """Remove and return what is known of the next result of the calls with this id."""
+        known = self.produced.get(call_id)
+        return known.pop(0) if known else {}
+
+    def waits(self, call_id: str) -> int:
+        """Return how many calls with this id have no output yet."""
+        return sum(request.id == call_id for _, _, request in self._pending)
+
     def close(self) -> None:
         """Append what is still open, and the calls that no output answered."""
         self.flush()
         for step, emitted, request in self._pending:
-            known = self.produced.pop(request.id, {})
+            known = self._produced(request.id)
             fields = {"has_result": "result" in known, **known}
             self.builder.add(tool_call(request, emitted=emitted, step=step, **fields))
         self._pending = []

@@ -10,6 +10,7 @@ from harnesslab.core.trace.events import HarnessAction, RolloutStarted, ToolRequ
 from harnesslab.core.trace.messages import MessageView
 from harnesslab.core.trace.trace import TraceBuilder
 from harnesslab.formats.reading.conversation import model_output
+from harnesslab.formats.reading.lineage import Lineage
 from harnesslab.formats.reading.transcript import Transcript, tool_call
 
 
@@ -20,6 +21,7 @@ class SessionEvents:
         self.builder = TraceBuilder()
         self.builder.add(RolloutStarted(manifest=manifest.digest))
         self.transcript = Transcript(self.builder)
+        self.lineage = Lineage(self.transcript)
         self.step = -1
         self._waiting: list[tuple[int, int, ToolRequest]] = []
         self._completed: dict[int, int] = {}
@@ -37,13 +39,14 @@ class SessionEvents:
         """Append the model call that a reply came from."""
         self.step += 1
         self.transcript.call(**{**model_output(seen), "step": self.step, **fields})
-        self.transcript.say(message)
+        self.lineage.say(message)
         self._waiting += [(self.step, emitted, request) for emitted, request in enumerate(seen.tool_calls)]
 
     def result(self, call_id: str, name: str, **fields: Any) -> None:
-        """Append the tool call with this id; one that nobody asked for stands by itself."""
+        """Append the tool call with this id, the first of the latest reply; one that nobody asked for is alone."""
+        latest = max((step for step, _, request in self._waiting if request.id == call_id), default=None)
         for index, (step, emitted, request) in enumerate(self._waiting):
-            if request.id == call_id:
+            if step == latest and request.id == call_id:
                 del self._waiting[index]
                 completed = self._completed.get(step, 0)
                 self._completed[step] = completed + 1

@@ -28,6 +28,17 @@ class Transcript:
         """Replace the whole list, as a compaction of the context does."""
         self._kept, self._new = 0, list(messages)
 
+    def rewind(self, count: int) -> None:
+        """Take the last messages back, as a return to an earlier point does."""
+        fresh = min(count, len(self._new))
+        del self._new[len(self._new) - fresh :]
+        self._kept -= count - fresh
+
+    @property
+    def length(self) -> int:
+        """How many messages the next call will have sent."""
+        return self._kept + len(self._new)
+
     def call(self, *, tools: JSON = None, **fields: Any) -> ModelCall:
         """Append a model call that sent everything said so far."""
         window = Window(self._kept, tuple(map(self.builder.payload, self._new)))

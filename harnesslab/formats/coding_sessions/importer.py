@@ -13,6 +13,7 @@ from harnesslab.core.trace import usage
 from harnesslab.core.trace.answers import REQUESTOR, USER
 from harnesslab.core.trace.events import ToolCall, Usage
 from harnesslab.core.trace.messages import result_of, text_of, view
+from harnesslab.formats.coding_sessions.branches import Branches, copied_entries, links
 from harnesslab.formats.reading.conversation import answer_parts
 from harnesslab.formats.reading.inputs import JsonLine, Report, Unit
 from harnesslab.formats.reading.rows import rows_of
@@ -52,38 +53,34 @@ def read(unit: Unit, report: Report) -> Iterator[Recording]:
     lines: list[JsonLine] = []
     for line in rows_of(unit, report):
         if text(line.value.get("type")) in _AGENTS and any(item.value.get("type") == "message" for item in lines):
-            yield _recording(lines, Source(unit.name, source_digest, NAME, position), report)
+            yield _recording(unit, lines, Source(unit.name, source_digest, NAME, position), report)
             lines, position = [], position + 1
         lines.append(line)
     if not lines:
         raise FormatRefused("no session line could be read", where=unit.name)
-    yield _recording(lines, Source(unit.name, source_digest, NAME, position), report)
+    yield _recording(unit, lines, Source(unit.name, source_digest, NAME, position), report)
 
 
-def _recording(lines: Sequence[JsonLine], source: Source, report: Report) -> Recording:
+def _recording(unit: Unit, lines: Sequence[JsonLine], source: Source, report: Report) -> Recording:
     header = next((line.value for line in lines if text(line.value.get("type")) in _AGENTS), {})
     harness = _AGENTS.get(text(header.get("type")), "")
     replies = [mapping(line.value.get("message")) for line in lines if line.value.get("type") == "message"]
     model = most_used(text(reply.get("model")) for reply in replies) or text(header.get("modelId"))
     times = [at for line in lines if (at := moment(line.value.get("timestamp"))) is not None]
     start = min(times) if times else None
-    manifest = Manifest.of(
-        {
-            "harness.name": harness or None,
-            "harness.revision": text(header.get("version")) or None,
-            "model.name": model or None,
-            "model.provider": header.get("provider"),
-            "sampling.reasoning_effort": header.get("thinkingLevel"),
-            "environment.platform": header.get("cwd"),
-        },
-        unknown=_UNKNOWN,
-    )
+    manifest = _conditions(header, harness, model)
     events = SessionEvents(manifest)
+    copied = copied_entries(unit, header, lines)
+    branches = Branches(events, text(header.get("id")), copied)
     for line in lines:
-        at = elapsed(moment(line.value.get("timestamp")), start)
-        _add(events, line.value, report, {"at": at, "origin": f"line {line.number}"})
+        at, first = elapsed(moment(line.value.get("timestamp")), start), len(events.builder.events)
+        if text(line.value.get("type")) not in _AGENTS:
+            branches.enter(line.value)
+            _add(events, line.value, report, {"at": at, "origin": f"line {line.number}"})
+            branches.note(line.value)
+            branches.leave(line, first)
     outcome = _outcome(replies, events)
-    events.close()
+    branches.close()
     return Recording(
         manifest=manifest,
         trace=events.builder.close(outcome),
@@ -98,7 +95,21 @@ def _recording(lines: Sequence[JsonLine], source: Source, report: Report) -> Rec
         missing=_MISSING,
         started_at=epoch_time(start),
         ended_at=epoch_time(max(times) if times else None),
-        facts=dict(header),
+        facts=links(header, copied),
+    )
+
+
+def _conditions(header: Mapping[str, JSON], harness: str, model: str) -> Manifest:
+    return Manifest.of(
+        {
+            "harness.name": harness or None,
+            "harness.revision": text(header.get("version")) or None,
+            "model.name": model or None,
+            "model.provider": header.get("provider"),
+            "sampling.reasoning_effort": header.get("thinkingLevel"),
+            "environment.platform": header.get("cwd"),
+        },
+        unknown=_UNKNOWN,
     )
 
 
@@ -111,8 +122,6 @@ def _outcome(replies: Sequence[Mapping[str, JSON]], events: SessionEvents) -> Ou
 def _add(events: SessionEvents, row: Mapping[str, JSON], report: Report, fields: dict[str, Any]) -> None:
     """Append what a line is."""
     message = mapping(row.get("message"))
-    if text(row.get("type")) in _AGENTS:
-        return
     if row.get("type") != "message":
         events.note(
             text(row.get("type")) or "line", without_nulls(row, "type", "timestamp", "id", "parentId"), **fields
@@ -131,7 +140,7 @@ def _add(events: SessionEvents, row: Mapping[str, JSON], report: Report, fields:
         events.result(
             text(message.get("toolCallId")), name, result=result_of(message), error=error, extra=extra, **fields
         )
-        events.transcript.say(message)
+        events.lineage.say(message)
     else:
         _said(events, message, fields)
 
@@ -152,7 +161,7 @@ def _ran(events: SessionEvents, message: Mapping[str, JSON], fields: dict[str, A
         )
     )
     if message.get("excludeFromContext") is not True:
-        events.transcript.say({"role": "user", "content": f"Ran `{command}`\n```\n{output}\n```"})
+        events.lineage.say({"role": "user", "content": f"Ran `{command}`\n```\n{output}\n```"})
 
 
 def _said(events: SessionEvents, message: Mapping[str, JSON], fields: dict[str, Any]) -> None:
@@ -166,7 +175,7 @@ def _said(events: SessionEvents, message: Mapping[str, JSON], fields: dict[str, 
     rest = [block for block in blocks if mapping(block).get("type") != "tool_result"]
     if rest or not results:
         events.turn(rest if results else message.get("content"), **fields)
-    events.transcript.say(message)
+    events.lineage.say(message)
 
 
 def _reply(events: SessionEvents, message: Mapping[str, JSON], fields: dict[str, Any]) -> None:
