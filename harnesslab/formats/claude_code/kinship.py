@@ -49,7 +49,8 @@ def _shared(name: str, own: str, lines: Sequence[JsonLine], others: Sequence[Jso
         [text(line.value.get("timestamp")) for line in rows if text(line.value.get("uuid")) not in known]
         for rows, known in ((lines, theirs), (others, ours | {""}))
     )
-    if not after or (before and min(before) > min(after)):
+    # whichever went on by itself first was there first; at one time only one of both may be the copy
+    if not after or (before and (min(before), session) > (min(after), name)):
         return {}
     return dict.fromkeys((line.number for line in shared), session)
 
