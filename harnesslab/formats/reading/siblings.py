@@ -14,7 +14,7 @@ MAX_SIBLING = 64 * 2**20
 """Largest session file that is looked at for the sake of another, in bytes."""
 _HEAD = 256 * 2**10
 _ROWS = 40
-_KEPT = ("type", "uuid", "id", "sessionId", "isSidechain", "agentId")
+_KEPT = ("type", "uuid", "id", "sessionId", "isSidechain", "agentId", "requestId")
 _LONG = ("base_instructions", "instructions", "dynamic_tools")
 
 
@@ -73,6 +73,8 @@ def _slim(row: Mapping[str, JSON], *, opens: bool) -> dict[str, JSON]:
     found: dict[str, JSON] = {key: row[key] for key in _KEPT if key in row}
     if row.get("type") == "session_meta":
         found["payload"] = {key: each for key, each in mapping(row.get("payload")).items() if key not in _LONG}
+    if "requestId" in row:
+        found["message"] = {"id": mapping(row.get("message")).get("id")}
     if opens:
         found["message"] = row.get("message")
     return found
