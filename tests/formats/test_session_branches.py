@@ -79,10 +79,10 @@ def test_results_that_name_one_reply_as_parent_are_no_branches() -> None:
 
 def test_what_a_fork_copied_is_marked_and_costs_nothing(tmp_path: Path) -> None:
     parent = [header(), asked("a", None, "x"), reply("b", "a", "1"), asked("c", "b", "y")]
-    forked = [header("p2", 9, parentSession="/s/first_p1.jsonl"), *parent[1:3]]
+    forked = [header("p2", 9, parentSession="/s/first_0199aaaa-0000-7000-8000-000000000001.jsonl"), *parent[1:3]]
     forked += [asked("e", "b", "z", 10), reply("f", "e", "2", minute=10)]
     alone = only(lines_unit(forked), NAME)
-    for name, rows in {"first_p1": parent, "second_p2": forked}.items():
+    for name, rows in {"first_0199aaaa-0000-7000-8000-000000000001": parent, "second_p2": forked}.items():
         (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
     units = discover([tmp_path])
     found = {each.case: each for unit in units for each in recordings_of(recognise(unit), Report())}
@@ -92,4 +92,5 @@ def test_what_a_fork_copied_is_marked_and_costs_nothing(tmp_path: Path) -> None:
         assert [spent(call).input for call in (first, second)] == [None, 8]
         assert told(recording, second) == ["x", "1", "z"]
     assert model_calls(found["p2"])[0].extra[COPIED_FROM] == "p1"
+    assert model_calls(alone)[0].extra[COPIED_FROM] == "0199aaaa-0000-7000-8000-000000000001"
     assert [spent(call).input for call in model_calls(found["p1"])] == [8]

@@ -161,6 +161,8 @@ def _recording(
     }
     facts: dict[str, JSON] = {"session": name, **{key: list(each) for key, each in several.items() if each}}
     facts |= _links(kin)
+    if inner := session.sidechains:
+        facts["sidechains"] = {"in_totals": True, "agents": inner}
     return Recording(
         manifest=manifest,
         trace=session.builder.close(outcome, error=session.interrupted or None),

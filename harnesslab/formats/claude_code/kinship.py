@@ -8,11 +8,14 @@ from pathlib import PurePosixPath
 
 from harnesslab.core.canonical import JSON
 from harnesslab.core.trace.messages import text_of
+from harnesslab.formats.claude_code.replies import content_of, replies_of
 from harnesslab.formats.reading.inputs import JsonLine, Unit
 from harnesslab.formats.reading.rows import stem
 from harnesslab.formats.reading.siblings import siblings_of
 from harnesslab.formats.reading.values import items, mapping, text
 
+_FIRST = 20
+"""How many of a session's first lines are looked for in others."""
 _AGENT = "agent-"
 """How the name of a sub-agent's file begins; its id follows."""
 
@@ -21,12 +24,32 @@ def copied_lines(unit: Unit, name: str, lines: Sequence[JsonLine]) -> dict[int, 
     """Return by line number the session that a line was copied from: where it says so, or where that file has it."""
     found = {line.number: _forked_from(line.value) for line in lines if _forked_from(line.value)}
     siblings = siblings_of(unit)
-    first = next((text(line.value.get("uuid")) for line in lines if line.value.get("uuid")), "")
+    first = {name for line in lines[:_FIRST] for name in _names(line.value)}
     if siblings is None or found or not first:
-        return found
+        return found | _repeated(name, lines)
     for path, head in siblings.heads().items():
-        if any(row.get("uuid") == first for row in head) and PurePosixPath(path).name != unit.name:
+        if any(first & _names(row) for row in head) and PurePosixPath(path).name != unit.name:
             found |= _shared(name, stem(unit), lines, siblings.lines(path), PurePosixPath(path).stem)
+    return found | _repeated(name, lines)
+
+
+def _names(row: Mapping[str, JSON]) -> set[str]:
+    """Return what tells a line from all others: its uuid, and a reply's message and request ids together."""
+    message, request = text(mapping(row.get("message")).get("id")), text(row.get("requestId"))
+    return {text(row.get("uuid")), f"{message} {request}" if message and request else ""} - {""}
+
+
+def _repeated(name: str, lines: Sequence[JsonLine]) -> dict[int, str]:
+    """Return the replies that the session holds again under the same ids, as a resumed one that copied itself does."""
+    found: dict[int, str] = {}
+    known: dict[str, list[JSON]] = {}
+    for number, reply in replies_of(lines).items():
+        first = reply.lines[0]
+        for ids in _names(first.value) - {text(first.value.get("uuid"))} if number == first.number else ():
+            content = content_of(reply)
+            if ids in known and known[ids] == content:
+                found |= dict.fromkeys((line.number for line in reply.lines), name)
+            known.setdefault(ids, content)
     return found
 
 
@@ -36,22 +59,30 @@ def _forked_from(row: Mapping[str, JSON]) -> str:
 
 def _shared(name: str, own: str, lines: Sequence[JsonLine], others: Sequence[JsonLine], other: str) -> dict[int, str]:
     """Return the lines that were copied from another file; none where the other copied them from this one."""
-    theirs = {text(line.value.get("uuid")): line for line in others} | {"": None}
+    theirs = {each for line in others for each in _names(line.value)}
+    ours = {each for line in lines for each in _names(line.value)}
     session = next((text(line.value.get("sessionId")) for line in reversed(others) if line.value.get("sessionId")), "")
     if not session or (session == name and own == name):
         return {}
-    shared = [line for line in lines if theirs.get(text(line.value.get("uuid")))]
-    ours = {text(line.value.get("uuid")) for line in lines}
+    last = max((line.number for line in lines if _names(line.value) & theirs), default=0)
+    shared = [line for line in lines if line.number <= last]
     if session == name:
         # the same session, once in its own file and once in that of the session that goes on with it
         return dict.fromkeys((line.number for line in shared), name) if other == name != own else {}
     after, before = (
-        [text(line.value.get("timestamp")) for line in rows if text(line.value.get("uuid")) not in known]
-        for rows, known in ((lines, theirs), (others, ours | {""}))
+        [text(line.value.get("timestamp")) for line in _beyond(rows, known)]
+        for rows, known in ((lines, theirs), (others, ours))
     )
-    if not after or (before and min(before) > min(after)):
+    # whichever went on by itself first was there first; at one time only one of both may be the copy
+    if not after or (before and (min(before), session) > (min(after), name)):
         return {}
     return dict.fromkeys((line.number for line in shared), session)
+
+
+def _beyond(lines: Sequence[JsonLine], known: set[str]) -> list[JsonLine]:
+    """Return the lines after the last that another file has too; those without any name say nothing."""
+    last = max((line.number for line in lines if _names(line.value) & known), default=0)
+    return [line for line in lines if line.number > last and _names(line.value)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,11 @@ class Session:
                     mark(self.builder, index, copied_from(self.copied[line.number]))
         self._close()
 
+    @property
+    def sidechains(self) -> list[JSON]:
+        """The sub-agents whose events are among the session's."""
+        return [*sorted(set(self._lineages) - {""})]
+
     def _line(self, line: JsonLine, replies: Mapping[int, SessionReply], report: Report) -> None:
         agent = self._agent(line.value)
         fields: dict[str, Any] = {

@@ -99,13 +99,15 @@ def _written(line: JsonLine) -> str:
 def _repeats(lines: Sequence[JsonLine], meta: Mapping[str, JSON], parent: str) -> bool:
     """Say whether a fork's file holds its parent's items: its opening line is there too, or another turn is."""
     opened = [mapping(line.value.get("payload")) for line in lines if line.value.get("type") == "session_meta"]
-    if any(each.get("id") == parent for each in opened):
+    if any(each.get("id") == parent for each in opened) or _older(lines):
         return True
     return any(_is_older(_turn_id(line), text(meta.get("id"))) for line in lines)
 
 
 def _last_copied(lines: Sequence[JsonLine], own: str) -> tuple[int, bool]:
     """Return the number of the last copied line, and whether anything shows that it is the last."""
+    if older := _older(lines):
+        return older, True
     turns = _turn_starts(lines)
     ids = [_turn_id(lines[at]) for at in turns]
     if any(_is_older(each, own) for each in ids):
@@ -117,6 +119,14 @@ def _last_copied(lines: Sequence[JsonLine], own: str) -> tuple[int, bool]:
         if pauses[at] >= max(_PAUSE, 3 * max(pauses[:at])):
             return lines[at - 1].number, True
     return (lines[turns[-1] - 1].number if turns else 0), False
+
+
+def _older(lines: Sequence[JsonLine]) -> int:
+    """Return the number of the last line that is older than the fork itself, as a copy that keeps its times is; 0."""
+    opened = next((line for line in lines if line.value.get("type") == "session_meta"), None)
+    begun = moment(opened.value.get("timestamp")) if opened else None
+    times = ((line.number, moment(line.value.get("timestamp"))) for line in lines)
+    return max((number for number, at in times if at is not None and begun is not None and at < begun), default=0)
 
 
 def _pauses(lines: Sequence[JsonLine]) -> Iterator[float]:

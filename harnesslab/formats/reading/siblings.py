@@ -14,6 +14,8 @@ MAX_SIBLING = 64 * 2**20
 """Largest session file that is looked at for the sake of another, in bytes."""
 _HEAD = 256 * 2**10
 _ROWS = 40
+_KEPT = ("type", "uuid", "id", "sessionId", "isSidechain", "agentId", "requestId")
+_LONG = ("base_instructions", "instructions", "dynamic_tools")
 
 
 class Siblings(Mapping[str, InputFile]):
@@ -33,7 +35,7 @@ class Siblings(Mapping[str, InputFile]):
         return len(self._files)
 
     def heads(self) -> Mapping[str, list[Mapping[str, JSON]]]:
-        """Return the first rows of each file that is not too large."""
+        """Return what the first rows of each file that is not too large say of the session: ids, and how it opens."""
         if self._heads is None:
             self._heads = {path: _head(file) for path, file in self._files.items() if file.size <= MAX_SIBLING}
         return self._heads
@@ -56,7 +58,23 @@ def _head(file: InputFile) -> list[Mapping[str, JSON]]:
     except HarnessLabError:
         return []
     rows: list[Mapping[str, JSON]] = []
+    prompted = False
     for line in data.splitlines()[:_ROWS]:
         with suppress(ValueError):
-            rows.append(mapping(parse(line)))
+            row = mapping(parse(line))
+            opens = row.get("type") == "user" and not prompted
+            rows.append(_slim(row, opens=opens))
+            prompted = prompted or opens
     return rows
+
+
+def _slim(row: Mapping[str, JSON], *, opens: bool) -> dict[str, JSON]:
+    """Return a row's ids, since the heads of all files are held at once; and what opens a session."""
+    found: dict[str, JSON] = {key: row[key] for key in _KEPT if key in row}
+    if row.get("type") == "session_meta":
+        found["payload"] = {key: each for key, each in mapping(row.get("payload")).items() if key not in _LONG}
+    if "requestId" in row:
+        found["message"] = {"id": mapping(row.get("message")).get("id")}
+    if opens:
+        found["message"] = row.get("message")
+    return found

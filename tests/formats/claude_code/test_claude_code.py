@@ -128,6 +128,7 @@ def test_a_sidechain_is_a_sub_agent_of_the_call_that_began_it() -> None:
     assert [call.agent for call in model_calls(recording)] == ["", "sidechain/0", ""]
     (handed,) = [event for event in recording.trace.events if isinstance(event, SubagentCall)]
     assert (handed.name, handed.child, handed.output) == ("explorer", "sidechain/0", "Found")
+    assert recording.facts["sidechains"] == {"in_totals": True, "agents": ["sidechain/0"]}
 
 
 def test_what_the_harness_adds_is_no_user_turn() -> None:

@@ -234,6 +234,35 @@ def test_a_resumed_file_counts_what_it_copied_from_the_file_beside_it_once(tmp_p
     assert found["two"].facts["copied_from"] == ["one"]
 
 
+def test_a_resumed_file_with_ids_of_its_own_for_lines_is_known_by_its_replies(tmp_path: Path) -> None:
+    first = [asked("a", None, "x"), reply("b", "a", "1", requestId="r1")]
+    again = [asked("p", None, "x", sessionId="two"), reply("q", "p", "1", name="m-b", requestId="r1", sessionId="two")]
+    again += [asked("c", "q", "y", 9, sessionId="two"), reply("d", "c", "2", sessionId="two", counts=(7, 3))]
+    found = folder(tmp_path, one=first, two=again)
+    assert [[spent(call).input for call in model_calls(found[name])] for name in ("one", "two")] == [[10], [None, 7]]
+    assert [COPIED in turn.extra for turn in user_turns(found["two"])] == [True, False]
+
+
+def test_a_reply_that_its_own_session_copied_costs_nothing_again() -> None:
+    rows = [asked("a", None, "x"), reply("b", "a", "1", name="m", requestId="r"), asked("c", "b", "x")]
+    same = [*rows, reply("d", "c", "1", name="m", requestId="r"), asked("e", "d", "y"), reply("f", "e", "2")]
+    other = [*rows, reply("d", "c", "another", name="m", requestId="r"), asked("e", "d", "y"), reply("f", "e", "2")]
+    spends = [[spent(call).input for call in model_calls(only(lines_unit(each), NAME))] for each in (same, other)]
+    assert spends == [[10, None, 10], [10, 10, 10]]
+
+
+def test_of_two_files_that_go_on_from_one_beginning_the_first_to_go_on_is_no_copy(tmp_path: Path) -> None:
+    def branch(name: str, second: int) -> list[dict[str, Any]]:
+        began = [{**each, "sessionId": name} for each in (asked("a", None, "x"), reply("b", "a", "1"))]
+        return [*began, asked(name, "b", "y", second, sessionId=name), reply(f"r{name}", name, "2", sessionId=name)]
+
+    for place, (one, two) in {"times": (5, 4), "tie": (5, 5)}.items():
+        (tmp_path / place).mkdir()
+        found = folder(tmp_path / place, one=branch("one", one), two=branch("two", two))
+        spends = [[spent(call).input for call in model_calls(found[name])] for name in ("one", "two")]
+        assert sorted(spends, key=str) == [[10, 10], [None, 10]]
+
+
 def test_a_session_that_goes_on_from_another_in_its_file_has_that_before_it(tmp_path: Path) -> None:
     first = [asked("a", None, "x"), reply("b", "a", "1")]
     both = [*first, asked("c", "b", "y", sessionId="two"), reply("d", "c", "2", sessionId="two", counts=(7, 3))]

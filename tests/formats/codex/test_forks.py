@@ -97,6 +97,10 @@ def test_a_fork_alone_is_parted_where_its_first_turn_comes_later() -> None:
     assert [each.input for each in own(only(lines_unit(fork(*OWN, *later)), NAME))] == [None, None, 60, 80]
 
 
+def test_a_copy_that_keeps_its_times_is_older_than_the_fork() -> None:
+    check(only(lines_unit([meta(FORK, 200, forked_from_id=PARENT), *HISTORY, *again(OWN, 201, 1)]), NAME))
+
+
 def test_a_fork_alone_is_parted_by_turn_ids_that_hold_their_time() -> None:
     rows = [{**each, "payload": dict(each["payload"])} for each in fork(*again(OWN, 200))]
     contexts = [each["payload"] for each in rows if each["type"] == "turn_context"]
