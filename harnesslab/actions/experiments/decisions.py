@@ -133,8 +133,10 @@ def _grounds(row: Experiment, attributions: list[Attribution], differences: list
 
 
 def _tried(row: Experiment) -> int:
-    """Count the candidates that were measured up to this one: of its training, or of its project."""
-    candidates = Experiment.objects.filter(project=row.project_id, baseline__isnull=False, pk__lte=row.pk)
+    """Count the candidates that were measured on its panel up to this one: of its training, or of its project."""
+    candidates = Experiment.objects.filter(
+        project=row.project_id, panel=row.panel_id, baseline__isnull=False, pk__lte=row.pk
+    )
     return (candidates if row.training_id is None else candidates.filter(training=row.training_id)).count()
 
 

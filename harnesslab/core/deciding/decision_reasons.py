@@ -138,7 +138,7 @@ def selected(candidates: int | None) -> str:
     """Say beside a p-value that the candidate is one of several that were tried; nothing for the only one."""
     if candidates is None or candidates < 2:
         return ""
-    return f", of one of {candidates} candidates tried on these cases, not corrected for choosing among them"
+    return f", of one of {candidates} candidates tried on this panel, not corrected for choosing among them"
 
 
 def attributed(explained: int, flips: int) -> str:

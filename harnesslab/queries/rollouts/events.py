@@ -16,6 +16,8 @@ from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 
 WINDOW = 120
 """Events in one window of the step list."""
+FELT_S = 0.1
+"""Seconds from which a wait for an engine is named: taking a free ticket costs some milliseconds."""
 
 
 class EventRow(ReadModel):
@@ -169,7 +171,12 @@ def _facts(event: AnyEvent) -> list[tuple[str, str]]:
         ("served from", served or None),
         # what is served took no time here: its latency is that of the recording
         ("recorded latency" if served else "latency", None if event.latency is None else f"{event.latency:.2f} s"),
-        ("waited", f"{waited:.2f} s for its turn at the engine, outside the time budget" if waited else None),
+        (
+            "waited",
+            f"{waited:.2f} s for its turn at the engine, outside the time budget"
+            if waited and waited >= FELT_S
+            else None,
+        ),
         ("at", None if event.at is None else f"{event.at:.1f} s"),
         ("agent", event.agent or None),
         ("read from", event.origin or None),

@@ -30,7 +30,9 @@ def attempt(rerun: Rerun, served: tuple[type, ...], **facts: Any) -> Rollout:
     """Store an attempt in which events of some kinds were served."""
     made = recording(facts=facts)
     events = tuple(
-        msgspec.structs.replace(event, extra={"served": "from the record"}) if isinstance(event, served) else event
+        msgspec.structs.replace(event, extra={"served": "from the record"}, latency=2.0)
+        if isinstance(event, served)
+        else event
         for event in made.trace.events
     )
     trace = Trace(events, made.trace.payloads, made.trace.digests)
@@ -94,7 +96,8 @@ def test_served_events_are_marked_and_their_latency_is_called_recorded() -> None
     place = next(row.index for row in rows if row.kind == "tool_call")
     detail = event_detail(reader, place)
     assert detail.served == "the record"
-    assert "latency" not in dict(detail.facts)
+    facts = dict(detail.facts)
+    assert ("latency" in facts, facts["recorded latency"]) == (False, "2.00 s")
 
 
 def test_the_outcome_of_a_crash_says_whose_it_was() -> None:
