@@ -171,12 +171,7 @@ def _facts(event: AnyEvent) -> list[tuple[str, str]]:
         ("served from", served or None),
         # what is served took no time here: its latency is that of the recording
         ("recorded latency" if served else "latency", None if event.latency is None else f"{event.latency:.2f} s"),
-        (
-            "waited",
-            f"{waited:.2f} s for its turn at the engine, outside the time budget"
-            if waited and waited >= FELT_S
-            else None,
-        ),
+        ("waited", None if (waited or 0) < FELT_S else f"{waited:.2f} s for its turn, outside the time budget"),
         ("at", None if event.at is None else f"{event.at:.1f} s"),
         ("agent", event.agent or None),
         ("read from", event.origin or None),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
-from harnesslab.core.deciding.decision_reasons import reasons_of
+from msgspec.structs import replace
+
+from harnesslab.core.deciding.decision_reasons import reasons_of, sentences
 from harnesslab.core.deciding.grounds import Grounds, Refusal
 from harnesslab.core.deciding.promotion import Decision
 from harnesslab.core.deciding.secondary import FavouredSide, Secondary
@@ -53,3 +55,10 @@ def test_a_refusal_is_read_as_one() -> None:
     reasons = reasons_of(json.loads(json.dumps(Refusal("other conditions", ("model.name",)).to_json())))
     assert reasons.refused == "other conditions"
     assert reasons.attributable is None
+
+
+def test_a_p_value_says_how_many_candidates_it_was_chosen_among_in_the_same_sentence() -> None:
+    many, alone = (replace(GROUNDS, candidates=count).beside(DECISION) for count in (9, 1))
+    (sentence,) = [each for each in sentences(reasons_of(many)) if "p = " in each]
+    assert sentence.startswith("Two-sided p = 0.5 (McNemar), of one of 9 candidates tried on this panel, not corrected")
+    assert "Two-sided p = 0.5 (McNemar)." in sentences(reasons_of(alone))

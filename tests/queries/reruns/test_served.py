@@ -104,3 +104,17 @@ def test_the_outcome_of_a_crash_says_whose_it_was() -> None:
     made = store_recording(recording(outcome=Outcome.CRASH, facts={"crash_origin": "workspace"}), None)
     unsaid = store_recording(recording(outcome=Outcome.CRASH, trial=1), None)
     assert (made.crash_origin, unsaid.crash_origin) == ("workspace", "unknown")
+
+
+def test_a_wait_is_named_where_anybody_could_feel_it() -> None:
+    made = recording()
+    waits = iter([0.004, 3.5])
+    events = tuple(
+        msgspec.structs.replace(event, extra={"waited": next(waits, 0.0)}) if isinstance(event, ModelCall) else event
+        for event in made.trace.events
+    )
+    trace = Trace(events, made.trace.payloads, made.trace.digests)
+    reader = StoredTraceReader(store_recording(dataclasses.replace(made, trace=trace), None))
+    calls = [place for place, event in enumerate(events) if isinstance(event, ModelCall)]
+    said = [dict(event_detail(reader, place).facts).get("waited") for place in calls]
+    assert said == [None, "3.50 s for its turn, outside the time budget", None]
