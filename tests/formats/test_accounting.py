@@ -114,7 +114,7 @@ def test_two_spellings_of_one_name_are_told_apart_and_it_says_so() -> None:
     assert "told apart" in remark.why
 
 
-@pytest.mark.skipif(not CASES.is_dir(), reason="the cases are not beside this checkout")
+@pytest.mark.skipif(not CASES.is_dir(), reason="the real traces are not beside this checkout")
 def test_the_case_of_one_damaged_byte() -> None:
     data = (CASES / "plant_byte_b.jsonl").read_bytes()
     (recording,), report = found(file_unit("plant_byte_b.jsonl", data))

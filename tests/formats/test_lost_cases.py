@@ -15,7 +15,7 @@ from harnesslab.formats.discovery import discover, expand
 from harnesslab.formats.reading.inputs import Report
 
 CASES = Path(__file__).parents[3] / "shared" / "cases"
-pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="the cases are not beside this checkout")
+pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="the real traces are not beside this checkout")
 
 
 def found(name: str, report: Report | None = None) -> Iterator[Recording]:

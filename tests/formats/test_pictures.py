@@ -125,7 +125,7 @@ def test_a_picture_is_part_of_the_request_that_sends_it() -> None:
     assert key(LEFT) != key(RIGHT)
 
 
-@pytest.mark.skipif(not CASES.is_dir(), reason="the cases are not beside this checkout")
+@pytest.mark.skipif(not CASES.is_dir(), reason="the real traces are not beside this checkout")
 def test_the_case_of_two_opening_pictures() -> None:
     a, b = (found(file_unit((CASES / f"b16d_chat_image_{name}.json").read_bytes(), f"{name}.json")) for name in "ab")
     divergence = compared(a, b).contractual

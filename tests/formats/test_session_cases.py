@@ -17,7 +17,7 @@ from tests.formats.building import model_calls, sent, tool_calls
 
 CASES = Path(__file__).parents[2].parent / "shared" / "cases"
 _SHOWN = ("ALPHA", "BETA", "GAMMA")
-pytestmark = pytest.mark.skipif(not CASES.exists(), reason="the cases are not beside this checkout")
+pytestmark = pytest.mark.skipif(not CASES.exists(), reason="the real traces are not beside this checkout")
 
 
 def read(name: str) -> list[Recording]:

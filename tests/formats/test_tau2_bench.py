@@ -149,7 +149,7 @@ def test_lines_of_simulations_are_read() -> None:
     assert len(recordings(lines_unit([simulation(), simulation(trial=3)]), NAME)) == 2
 
 
-@pytest.mark.skipif(not CASES.is_dir(), reason="the cases are not beside this checkout")
+@pytest.mark.skipif(not CASES.is_dir(), reason="the real traces are not beside this checkout")
 def test_the_case_of_one_simulation() -> None:
     recording = only(file_unit((CASES / "b19_tau2_one_simulation.json").read_bytes(), "b19.json"), NAME)
     counted = trace_statistics(recording.trace, recording.outcome)

@@ -136,7 +136,7 @@ def test_a_name_that_every_chunk_repeats_is_said_once() -> None:
     assert call.tool_calls[0].name == "run"
 
 
-@pytest.mark.skipif(not CASES.is_dir(), reason="the cases are not beside this checkout")
+@pytest.mark.skipif(not CASES.is_dir(), reason="the real traces are not beside this checkout")
 def test_the_case_of_two_interleaved_streams() -> None:
     data = (CASES / "b08b_streams_interleaved.jsonl").read_bytes()
     found = [model_calls(recording)[0] for recording in recordings(file_unit(data, "b08b.jsonl"), "chat-log")]
