@@ -13,6 +13,7 @@ from harnesslab.core.comparing.comparison import Comparison, align_traces, compa
 from harnesslab.core.comparing.diagnosis import Divergence
 from harnesslab.core.contracts.contract import LADDER, TITLES, Contract
 from harnesslab.core.contracts.trace_reader import TraceReader
+from harnesslab.core.trace.answers import served_from
 from harnesslab.core.trace.events import ToolCall
 from harnesslab.core.trace.labels import label, result_line
 from harnesslab.queries.comparisons.result import ComparisonResult, result
@@ -46,6 +47,8 @@ class AlignedSide(ReadModel):
     what: str
     detail: str
     failed: bool
+    served: str = ""
+    """Where what it holds was served from; empty where it was given live."""
 
 
 class AlignedRow(ReadModel):
@@ -190,4 +193,11 @@ def _side(reader: TraceReader, index: int | None) -> AlignedSide | None:
     if isinstance(event, ToolCall):
         detail = f"{detail} → {result_line(event)}" if detail else result_line(event)
     failed = bool(getattr(event, "error", None))
-    return AlignedSide(index=index, step=event.step, what=named.what, detail=detail, failed=failed)
+    return AlignedSide(
+        index=index,
+        step=event.step,
+        what=named.what,
+        detail=detail,
+        failed=failed,
+        served=served_from(event),
+    )

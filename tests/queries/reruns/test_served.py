@@ -7,20 +7,24 @@ from typing import Any
 
 import msgspec
 import pytest
+from django.test import Client
 
+from harnesslab.accounts.models import User
 from harnesslab.actions.reruns.job_specs import conclude
 from harnesslab.actions.rollouts.storing import store_recording
+from harnesslab.core.contracts.contract import Contract
 from harnesslab.core.running.rerun import Mode, OnMiss, RerunPlan, Switch
 from harnesslab.core.running.rollout import Outcome
 from harnesslab.core.trace.events import ModelCall, ToolCall, Verification
 from harnesslab.core.trace.trace import Trace
+from harnesslab.queries.comparisons.comparison import aligned, readers_of, row_window
 from harnesslab.queries.reruns.listing import rerun_view
 from harnesslab.queries.rollouts.events import event_detail, event_window
 from harnesslab.queries.rollouts.listing import get_rollout
 from harnesslab.queries.rollouts.trace_readers import StoredTraceReader
 from harnesslab.store.models import Rerun, Rollout
 from tests import live
-from tests.recordings import recording
+from tests.recordings import COMMANDS, recording
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_wake_up")]
 HYBRID = RerunPlan(mode=Mode.HYBRID, switches={"model": Switch.LIVE})
@@ -118,3 +122,15 @@ def test_a_wait_is_named_where_anybody_could_feel_it() -> None:
     calls = [place for place, event in enumerate(events) if isinstance(event, ModelCall)]
     said = [dict(event_detail(reader, place).facts).get("waited") for place in calls]
     assert said == [None, "3.50 s for its turn, outside the time budget", None]
+
+
+def test_a_comparison_marks_the_side_that_was_served(client: Client, viewer: User) -> None:
+    parent = live.rerunnable()
+    rerun = live.asked(parent, HYBRID)
+    made = attempt(rerun, (ToolCall,), counts=COUNTS)
+    rows = row_window(aligned(readers_of(parent.pk, made.pk), Contract.parse()), 0).rows
+    marked = {(row.a.served, row.b.served) for row in rows if row.a and row.b and row.b.what == "run"}
+    assert marked == {("", "the record")}
+    client.force_login(viewer)
+    page = client.get(f"/compare/?a={parent.pk}&b={made.pk}").content.decode()
+    assert page.count('title="served from the record"') == len(COMMANDS)
